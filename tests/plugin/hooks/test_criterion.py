@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
+from hypothesis import given
+from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
 from alignment_eval.extraction.method import MapName, MapNames
@@ -100,3 +102,30 @@ def test_links_that_do_not_fit_their_text_are_refused(lines, message):
     data, vocabularies = data_of(lines)
     with pytest.raises(InputError, match=facts(message)):
         check_links(data, "train", vocabularies)
+
+
+SIZES = st.lists(st.tuples(st.integers(2, 6), st.integers(2, 6)), min_size=5, max_size=9)
+
+
+@given(SIZES, st.data())
+def test_no_links_that_count_from_one_or_of_another_text_train_without_a_word(sizes, data):
+    """Of any text whose links begin at the first token and end at the last one."""
+    dictionary = Dictionary()
+    sides = [[dictionary.encode_line("w " * size[n], add_if_not_exist=True).long() for size in sizes] for n in (0, 1)]
+    links = [[(0, 0), (source - 1, target - 1)] for source, target in sizes]
+
+    def checked(made):
+        found = [torch.tensor(of_pair).flatten() for of_pair in made]
+        lengths = [np.array([len(ids) for ids in side]) for side in sides]
+        text = SimpleNamespace(src=sides[0], tgt=sides[1], src_sizes=lengths[0], tgt_sizes=lengths[1])
+        text.align_dataset = found
+        check_links(text, "train", [Vocabulary(dictionary, "@@", {dictionary.eos()})] * 2)
+
+    checked(links)
+    from_one = [[(i + 1, j + 1) for i, j in of_pair] for of_pair in links]
+    shifted = links[1:] + links[:1]
+    bad = [from_one, links[1:], [*links, links[0]]]
+    if any(a[0] > b[0] or a[1] > b[1] for a, b in zip(sizes[1:] + sizes[:1], sizes)):
+        bad.append(shifted)
+    with pytest.raises(InputError):
+        checked(data.draw(st.sampled_from(bad)))
