@@ -26,7 +26,7 @@ from alignment_eval.links.files import (
     read_hypothesis,
     read_texts,
 )
-from alignment_eval.maps.sentence import KINDS_HELP, PairWords, marks_of_tools
+from alignment_eval.maps.sentence import PairWords, kinds_help, marks_of_tools
 from alignment_eval.reading import TextFile, check_sizes, token_lines
 from alignment_eval.scoring.aer import Score, score
 from alignment_eval.scoring.diagnosis import diagnose, doubts
@@ -255,7 +255,7 @@ def warn_of_few(sentences: int) -> None:
 
 def add_kinds(parser: argparse._ActionsContainer) -> None:
     """Declare ``--kinds``; None stands for all that were recorded."""
-    add_list(parser, "--kinds", f"kinds of maps, of {KINDS_HELP} (default: all recorded)", metavar="KIND")
+    add_list(parser, "--kinds", f"kinds of maps, of {kinds_help()} (default: all recorded)", metavar="KIND")
 
 
 def add_records(parser: argparse.ArgumentParser, optional: bool = False) -> None:

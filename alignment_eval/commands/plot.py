@@ -16,7 +16,7 @@ from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.files import Value, check_new, signature
 from alignment_eval.links.files import read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
-from alignment_eval.maps.sentence import KINDS_HELP, SentenceMaps, SentenceSide
+from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, kinds_help
 from alignment_eval.maps.words import LEVELS
 from alignment_eval.profiles.chosen import add_options
 from alignment_eval.records import Records
@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sentence", required=True, type=int, metavar="ID", help="sentence, from 0 (line ID + 1)")
     add_output(parser, f"picture: .{', .'.join(style.ENDINGS)}", required=True)
     group = parser.add_argument_group("maps of RECORDS")
-    help_ = f"kinds, drawn side by side: {KINDS_HELP} (default: {DEFAULTS.kind})"
+    help_ = f"kinds, drawn side by side: {kinds_help()} (default: {DEFAULTS.kind})"
     add_list(group, "--kinds", help_, metavar="KIND")
     help_ = "LAYER.HEAD, or LAYER for all its heads, counted from 0, one below the other (default: all whole layers)"
     add_list(group, "--heads", help_, metavar="MAP", type=str)

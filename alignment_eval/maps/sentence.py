@@ -83,8 +83,6 @@ _ROWS = (
 )
 #: Map kinds by name, in the order in which commands list them.
 KINDS: dict[str, MapKind] = {row.name: row for row in _ROWS}
-#: What helps say of them.
-KINDS_HELP = ", ".join(f"{row.name} ({row.label})" for row in _ROWS)
 #: The kinds that are recorded by default.
 DEFAULT_KINDS = ("attn_w", "attn_n")
 
@@ -92,6 +90,11 @@ DEFAULT_KINDS = ("attn_w", "attn_n")
 def block_kinds() -> tuple[str, ...]:
     """The kinds that are maps of one block."""
     return tuple(name for name, kind in KINDS.items() if kind.rollout is None)
+
+
+def kinds_help() -> str:
+    """What helps say of the kinds."""
+    return ", ".join(f"{name} ({kind.label})" for name, kind in KINDS.items())
 
 
 def mixing_kinds() -> tuple[str, ...]:

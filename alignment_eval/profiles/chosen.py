@@ -25,7 +25,7 @@ from alignment_eval.extraction.method import (
 )
 from alignment_eval.files import Value
 from alignment_eval.links.symmetrize import METHODS
-from alignment_eval.maps.sentence import KINDS, KINDS_HELP
+from alignment_eval.maps.sentence import KINDS, kinds_help
 from alignment_eval.maps.words import COMBINATIONS, FORMED, FORMING, WITHOUT_TABLE
 from alignment_eval.profiles.profile import NO_PROFILE, Profile
 from alignment_eval.reading import file_hash, read_once
@@ -80,7 +80,7 @@ class AlignmentOptions:
         "setting of its own; separated by commas",
         metavar="MAP,…",
     )
-    kind: str | None = option(f"kind of the maps: {KINDS_HELP} (default: {DEFAULTS.kind})", metavar="KIND")
+    kind: str | None = option(f"kind of the maps: {kinds_help()} (default: {DEFAULTS.kind})", metavar="KIND")
     combine: str | None = option(
         "make one map of several: their mean (default), or their product, a geometric mean; each row is divided by its "
         "sum first",

@@ -15,7 +15,7 @@ from alignment_eval.command_line import option
 from alignment_eval.errors import UsageError
 from alignment_eval.extraction.method import DEFAULTS, RULE_NAMES, AlignmentMethod, ExtractionOptions, MapName, MapNames
 from alignment_eval.files import check_distinct, signature_file
-from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, KINDS_HELP, MARKS, mixing_kinds
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, MARKS, kinds_help, mixing_kinds
 from alignment_eval.parts import parts_directory
 from alignment_eval.profiles.chosen import SETTING_HELP, ChosenMethod
 from fairseq_norm_plugin.checkpoints.read import PATHS
@@ -42,7 +42,7 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     """
 
     norm_map: Optional[str] = option(
-        f"map that --print-alignment and --norm-alignments use: {KINDS_HELP} (default: {DEFAULTS.kind})"
+        f"map that --print-alignment and --norm-alignments use: {kinds_help()} (default: {DEFAULTS.kind})"
     )
     norm_layer: Optional[int] = option(
         "decoder layer of that map, counted from 0 (papers count from 1); default: the second last, which aligns best "
