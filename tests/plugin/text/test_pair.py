@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alignment_eval.errors import InputError
+from alignment_eval.transfer.pieces import Strings
 from alignment_eval.transfer.units import character_spans
 from fairseq_norm_plugin.text.offsets import Tokenizer, word_spans
 from fairseq_norm_plugin.text.pair import (
@@ -102,7 +103,7 @@ def test_sentences_are_cut_by_the_rules_of_the_language(language):
 def test_links_of_copies(source, target, links):
     pipeline = TextPipeline(MarkedSubwords("none"))
     pair = SentencePair(*(pipeline.read(text.replace("{ ", "{"), text.split()) for text in (source, target)))
-    assert linked_copies(with_copies(pair, re.compile(r"\{0\}")))[2] == links
+    assert linked_copies(with_copies(pair, Strings()))[2] == links
 
 
 def test_given_words():
