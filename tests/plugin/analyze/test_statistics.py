@@ -1,5 +1,6 @@
 """Streaming statistics against the same numbers computed with everything in memory; their tables and figures."""
 
+import contextlib
 import copy
 import math
 from types import SimpleNamespace
@@ -218,14 +219,17 @@ def test_points_are_the_tokens_that_are_counted(build, analyse, counted, text):
 @pytest.mark.parametrize(
     ("options", "status", "facts"),
     [
-        (("--mixing-kinds", "attn_w,alti"), 2, ("'alti'", "attn_w", "ffresln_n")),
+        (("--path", "a.pt", "--mixing-kinds", "attn_w,alti"), 2, ("'alti'", "attn_w", "ffresln_n")),
         (("--path", "no-such.pt"), 1, ("no-such.pt", "no such file")),
         (("--path", "a.pt:b.pt"), 2, ("--path a.pt:b.pt", "one checkpoint")),
-        ((), 2, ("--path", "one checkpoint")),
+        ((), 2, ("--path",)),
     ],
 )
 def test_bad_input(tmp_path, capsys, options, status, facts):
-    assert main([str(tmp_path), "-o", str(tmp_path / "out"), *options]) == status
+    with contextlib.ExitStack() as stack:
+        if not options:
+            stack.enter_context(pytest.raises(SystemExit, match=str(status)))
+        assert main([str(tmp_path), "-o", str(tmp_path / "out"), *options]) == status
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("norm-analyze: ")

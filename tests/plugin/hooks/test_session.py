@@ -170,7 +170,7 @@ def test_a_begun_shard_is_refused_continued_or_replaced(tmp_path, make):
     write(writer, 2).commit()
     write(writer, 1).abandon()
     assert (written(), written(1)) == ([2], [])
-    with pytest.raises(InputError, match=facts("1 parts … --norm-records-resume … --norm-records-overwrite")):
+    with pytest.raises(InputError, match=facts("holds parts … --norm-records-resume … --norm-records-overwrite")):
         make(place, shards=2, a=1)
     for options in ({}, {"resume": True}, {"overwrite": True}):
         with pytest.raises(InputError, match=facts("of another run (different: a, b)")):

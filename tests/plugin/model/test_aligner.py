@@ -14,6 +14,7 @@ from alignment_eval.extraction.extract import read_word_map
 from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions, MapNames
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
+from alignment_eval.transfer.pieces import Strings
 from fairseq_norm_plugin.model.aligner import Aligner
 from fairseq_norm_plugin.model.model import length_batches
 from fairseq_norm_plugin.text.pair import Line, SentencePair, with_copies
@@ -123,7 +124,7 @@ def test_scores_have_the_log_probabilities_of_a_whole_pass(make_direction, pairs
 
 def test_words_of_copies_are_linked_to_each_other_only(make_direction):
     aligner = aligner_by(METHODS["one"], [make_direction(1)])
-    pair = with_copies(pair_of(["w1", "x", "w2"], ["w3", "x"]), re.compile("x"))
+    pair = with_copies(pair_of(["w1", "x", "w2"], ["w3", "x"]), Strings((re.compile("x"),)))
     text = pair.source.text, pair.target.text, pair.source.spans, pair.target.spans
     links = {(0, 0): 0.9, (1, 0): 0.8, (2, 1): 0.7}
     found = aligner._finished(Alignment(*text, list(links), links), pair)
