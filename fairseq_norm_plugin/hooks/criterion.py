@@ -8,6 +8,7 @@ Induction from Neural Machine Translation", shift the row for the same reason).
 
 # No `from __future__ import annotations` here: fairseq reads the field types at run time.
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -33,6 +34,7 @@ from fairseq_norm_plugin.capture.recorder import layers_and_heads
 from fairseq_norm_plugin.text.tokens import Vocabulary
 
 _SMALLEST = 1e-9  # a weight that underflows to 0 would make the loss infinite
+_SHOWN = "alignment_loss_shown"  # whether the loss of a batch is one to log
 _SAMPLE = 2000  # sentences that tell links of words from links of subwords
 _REMEDY = "make the links of the very text that was binarised (align-eval convert --subwords auto)"
 
@@ -54,8 +56,8 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
     """fairseq's ``label_smoothed_cross_entropy_with_alignment`` for any heads of any Transformer, in AWI or AWO.
 
     The loss of a map is the cross-entropy of its rows against the links, equal shares for the links of one target
-    token.  Rows without links are free.  The losses of several maps are averaged.  A subset without links has no
-    alignment loss.
+    token.  Rows without links are free.  The losses of several maps are averaged.  A batch of validation
+    without links has no alignment loss.
 
     Raises:
         UsageError: maps that the model lacks, or training data without links.
@@ -73,13 +75,15 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
 
     def forward(self, model: nn.Module, sample: dict[str, Any], reduce: bool = True) -> Any:
         """The loss of a batch, as fairseq's criteria compute it."""
-        if sample.get("alignments") is None:
+        linked = sample.get("alignments") is not None
+        with ExitStack() as stack:
+            if linked:
+                self._check_maps(model)
+                stack.enter_context(in_one_thread([model]))
+                stack.enter_context(capturing(norm_attentions(model, DECODER_CROSS), self._guided))
             loss, size, logged = super().forward(model, sample, reduce)
-            # each process has to log the same values, also one whose batch has no link
-            return loss, size, {**logged, "alignment_loss": 0.0} if model.training else logged
-        self._check_maps(model)
-        with in_one_thread([model]), capturing(norm_attentions(model, DECODER_CROSS), self._guided):
-            return super().forward(model, sample, reduce)
+        # processes wait for each other's values, so each logs the same ones, also of a batch without links
+        return loss, size, {"alignment_loss": 0.0, **logged, _SHOWN: float(linked or model.training)}
 
     def compute_alignment_loss(self, sample: dict[str, Any], net_output: Any) -> Tensor:
         """The mean loss of the guided maps, summed over the target tokens that have links."""
@@ -92,9 +96,9 @@ class GuidedAlignmentCriterion(LabelSmoothedCrossEntropyCriterionWithAlignment):
 
     @staticmethod
     def reduce_metrics(logging_outputs: Sequence[dict[str, Any]]) -> None:
-        """Log the mean losses of several batches, that of the maps only where there are links."""
-        linked = any("alignment_loss" in logged for logged in logging_outputs)
-        criterion = LabelSmoothedCrossEntropyCriterionWithAlignment if linked else LabelSmoothedCrossEntropyCriterion
+        """Log the mean losses of several batches; in validation, that of the maps only where there are links."""
+        shown = any(logged.get(_SHOWN) for logged in logging_outputs)
+        criterion = LabelSmoothedCrossEntropyCriterionWithAlignment if shown else LabelSmoothedCrossEntropyCriterion
         criterion.reduce_metrics(logging_outputs)
 
     def _check_maps(self, model: nn.Module) -> None:
@@ -122,8 +126,8 @@ def check_links(data: Any, subset: str, vocabularies: Sequence[Vocabulary]) -> N
     """Check that the links of ``data``, fairseq's LanguagePairDataset, are links of its tokens.
 
     Raises:
-        InputError: another number of lines than the text, a link outside its sentence pair, or indices that count from
-            1 or count words.
+        InputError: no links, links of another number of lines, a link outside its sentence pair, or indices that count
+            from 1 or count words.
     """
     links, sizes = data.align_dataset, np.stack([data.src_sizes, data.tgt_sizes], axis=1) - 1  # without </s>
     if len(links) != len(sizes):
@@ -134,6 +138,8 @@ def check_links(data: Any, subset: str, vocabularies: Sequence[Vocabulary]) -> N
         if len(of_pair):
             lowest[n], highest[n] = of_pair.min(axis=0), of_pair.max(axis=0)
     linked = highest[:, 0] >= 0
+    if not linked.any():
+        raise InputError(f"subset {subset}: no line has a link; {_REMEDY}")
     ones = lowest[linked].all() and (lowest[linked] == 1).any(axis=1).sum() >= CONTRADICTED
     outside = np.flatnonzero((highest >= sizes).any(axis=1))
     if ones:

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.logging import metrics
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -60,6 +61,20 @@ def test_the_losses_of_several_maps_are_averaged(weights, sample):
     assert found.item() == pytest.approx(sum(losses) / 2)
 
 
+@pytest.mark.parametrize("training", [True, False])
+def test_batches_with_and_without_links_log_the_same_values(build, make_sample, tgt_dict, training):
+    """Else processes of one training would wait for each other for ever."""
+    criterion = GuidedAlignmentCriterion(SimpleNamespace(target_dictionary=tgt_dict), True, 0.1, 1.0, "0.1")
+    sample, model = {"ntokens": 11, **make_sample([(7, 5), (3, 6)])}, build().train(training)
+    links = {"alignments": torch.tensor([[0, 0], [1, 2]]), "align_weights": torch.ones(2)}
+    linked, free = (criterion(model, batch)[2] for batch in ({**sample, **links}, sample))
+    assert list(linked) == list(free)
+    assert linked["alignment_loss"] > free["alignment_loss"] == 0
+    with metrics.aggregate() as logged:
+        criterion.reduce_metrics([free])
+    assert ("alignment_loss" in logged.get_smoothed_values()) == training
+
+
 # one line a pair: pieces of the source, of the target, and the links that fit them
 PAIRS = [("a@@ b c", "x y@@ z", "0-0 1-1 2-2"), ("a b@@ c", "y@@ z x", "0-2 2-1")] * 3
 
@@ -90,6 +105,7 @@ def test_links_that_fit_their_text_are_taken(lines):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
+        ([""] * 6, "train: no line has a link"),
         (FITTING[1:], "train … links of 5 lines … text of 6"),
         ([*FITTING, "0-0"], "train … links of 7 lines … text of 6"),
         ([from_one(line) for line in FITTING], "train … count from 1 … --from-base 1"),
