@@ -15,6 +15,7 @@ from dataclasses import field, fields
 from difflib import get_close_matches
 from functools import partial
 from itertools import groupby
+from numbers import Integral
 from pathlib import Path
 from types import UnionType
 from typing import Any, NamedTuple, NoReturn, TextIO, Union, get_args, get_origin, get_type_hints
@@ -72,7 +73,7 @@ def check_types(options: Any) -> None:
     for name, expected in get_type_hints(type(options)).items():
         one_of = get_args(expected) if get_origin(expected) in (Union, UnionType) else (expected,)
         kinds = tuple(get_origin(kind) or kind for kind in one_of)
-        if not isinstance(value := getattr(options, name), kinds):
+        if not isinstance(value := getattr(options, name), (*kinds, Integral) if int in kinds else kinds):
             named = " or ".join(_TYPES.get(kind.__name__, kind.__name__) for kind in kinds if kind is not type(None))
             raise UsageError(f"{name} {value!r}: expected {named}")
 

@@ -254,7 +254,7 @@ def load(
         tokenizer,
         bpe,
         {**options, "bpe_codes": _files(bpe_codes)},
-        (words, words) if isinstance(words, str) else words,
+        (words, words) if isinstance(words, str) else (words[0], words[1]),
         subword_mark,
         lowercase,
         normalize,

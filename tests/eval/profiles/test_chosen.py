@@ -155,6 +155,10 @@ def test_options_that_do_not_go_together(options, message):
         chosen([FORMED], **options)
 
 
+def test_a_number_of_numpy_is_a_whole_number():
+    assert AlignmentOptions(max_tokens=np.int64(500)).max_tokens == 500
+
+
 def test_a_command_line_takes_every_option():
     """And gives what Python gives; without options, what the fields say."""
     parser = argparse.ArgumentParser()

@@ -58,7 +58,7 @@ def test_options_that_load_has_not(name, message):
 
 
 def test_a_copied_or_pickled_model_is_loaded_again():
-    model = fairseq_norm_plugin.load("demo", words=("whitespace", "tokens"))
+    model = fairseq_norm_plugin.load("demo", words=["whitespace", "tokens"])
     pair = "Das ist gut.", "That is good."
     for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert other.align(*pair).to_row() == model.align(*pair).to_row()
