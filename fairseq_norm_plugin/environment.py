@@ -26,6 +26,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 from types import ModuleType, TracebackType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from alignment_eval import files
 from alignment_eval.errors import InputError, print_warnings, say
@@ -60,6 +61,7 @@ DTYPES = ("float32", "float16", "bfloat16")
 #: spin while they wait, because then a busy machine takes 50 ms for each product, however small.
 _WORK, _WORK_SPINNING = 5e8, 1e10
 _POLICY = "OMP_WAIT_POLICY"
+_MULTIPLIED: WeakKeyDictionary[Any, int] = WeakKeyDictionary()
 #: What fairseq imports for tasks that no command of this package runs: a third of the time of its imports.
 _UNUSED = ("sklearn", "sklearn.metrics", "scipy", "scipy.stats")
 #: Texts of warnings that concern fairseq's developers only.
@@ -144,8 +146,10 @@ def _multiplied(model: Any) -> int:
     """The parameters that each token is multiplied by: all but embeddings, where it only takes its row."""
     from torch import nn
 
-    looked_up = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-    return sum(parameter.numel() for parameter in model.parameters() if id(parameter) not in looked_up)
+    if model not in _MULTIPLIED:
+        looked_up = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+        _MULTIPLIED[model] = sum(own.numel() for own in model.parameters() if id(own) not in looked_up)
+    return _MULTIPLIED[model]
 
 
 @contextmanager

@@ -168,7 +168,7 @@ def sharp_map(combined: WordMap, shares: Floats, unordered: Floats) -> WordMap:
 
 def _without_null(one: WordMap, cells: Floats) -> WordMap:
     """A map of the sentence of ``one`` with these cells [target words, source words]; null gets nothing."""
-    return WordMap(one.sentence, np.pad(cells, ((0, 0), (0, 1))))
+    return WordMap(one.sentence, np.concatenate([cells, np.zeros((len(cells), 1))], axis=1))
 
 
 def _smoothed(one: WordMap) -> Floats:

@@ -141,9 +141,8 @@ class LexicalTable:
 
     def known(self, words: PairWords) -> Known:
         """What it says of each pair of words, [target words, source words]."""
-        beginnings = beginnings_of(words)
-        of_beginnings = self.beginnings.sums_of(beginnings), BEGINNINGS * self.beginnings.scale(beginnings)
-        return Known(self.sums_of(words), self.scale(words), *of_beginnings)
+        sums, scale = self.beginnings._sums_and_scale(beginnings_of(words))
+        return Known(*self._sums_and_scale(words), sums, BEGINNINGS * scale)
 
     @cached_property
     def beginnings(self) -> LexicalTable:
@@ -171,19 +170,15 @@ class LexicalTable:
         sides = zip((self.source, self.target), words)
         return sum(word not in known.numbers for known, own in sides for word in own)
 
-    def sums_of(self, words: PairWords) -> Floats:
-        """The sum of each pair of words, [target words, source words]."""
+    def _sums_and_scale(self, words: PairWords) -> tuple[Floats, Floats]:
+        """The sum of each pair of words, and 1 / √((c(u) + 1)(c(v) + 1)); both are [target words, source words]."""
+        source, target = self.source.lookup(words[0]), self.target.lookup(words[1])
+        scale: Floats = 1 / np.sqrt((self.target.counts[target] + 1.0)[:, None] * (self.source.counts[source] + 1.0))
         if not len(self.cells):
-            return np.zeros((len(words[1]), len(words[0])))
-        wanted = self.cells_of(words)
+            return np.zeros(scale.shape), scale
+        wanted = target[:, None] * len(self.source.counts) + source
         places = np.minimum(np.searchsorted(self.cells, wanted), len(self.cells) - 1)
-        return np.where(self.cells[places] == wanted, self.sums[places], 0.0)
-
-    def scale(self, words: PairWords) -> Floats:
-        """1 / √((c(u) + 1)(c(v) + 1)) of each pair of words, [target words, source words]."""
-        source, target = (side.counts[side.lookup(own)] + 1.0 for side, own in zip((self.source, self.target), words))
-        scale: Floats = 1 / np.sqrt(target[:, None] * source)
-        return scale
+        return np.where(self.cells[places] == wanted, self.sums[places], 0.0), scale
 
 
 #: The table of no text.

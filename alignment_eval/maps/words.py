@@ -252,14 +252,14 @@ def _both_orders(sides: Sequence[Floats], size: int) -> tuple[Floats, Floats]:
     """
     emitted = np.zeros((size, len(sides), 2, size))
     null = np.ones((size, len(sides), 1, 1))  # pads keep the column
-    before, jumps = np.zeros((len(sides), 2, size)), np.empty((len(sides), size, size))
+    before, jumps = np.zeros((len(sides), 2, size)), np.zeros((len(sides), size, size))
     for place, rows in enumerate(sides):
         height, width = rows.shape
         emitted[:height, place, 0, :width] = (1 - NULL) * rows
         emitted[:height, place, 1, :width] = emitted[:height, place, 0, :width][:, ::-1]
         null[:height, place] = NULL / width
         before[place, :, :width] = 1 / width
-        jumps[place] = np.pad(_jumps(width), (0, size - width))
+        jumps[place, :width, :width] = _jumps(width)
     posteriors, sums = np.empty_like(emitted), np.ones((size, len(sides), 2, 1))
     for row in range(size):
         linked = emitted[row] * (before @ jumps if row else before)

@@ -101,14 +101,15 @@ class NormAttention(MultiheadAttention):  # type: ignore[misc]  # fairseq is unt
         state = options.get("incremental_state")
         fused = state is None and not options.get("static_kv") and not self.skip_embed_dim_check
         given = options if fused else {**options, "need_weights": True, "need_head_weights": True}
+        unread = state is None and self.ends_pass and self.parts < Parts.WHOLE  # nobody reads the output
         values: list[Tensor] = []
-        seen = state is None and not fused and self.parts > Parts.WEIGHTS
-        hook = self.v_proj.register_forward_hook(lambda *of_call: values.append(of_call[-1])) if seen else nullcontext()
         output, weights = query.new_empty(0, 0), None
-        if not (fused and self.ends_pass and self.parts < Parts.WHOLE):
-            with hook:
+        if not unread:
+            seen = state is None and not fused and self.parts > Parts.WEIGHTS
+            hook = self.v_proj.register_forward_hook(lambda *of_call: values.append(of_call[-1])) if seen else None
+            with hook or nullcontext():
                 output, weights = super().forward(query, key, value, **given)
-        if fused:
+        if fused or unread:
             alpha, of_heads = self._unfused(query, key, value, **options)
             values.append(of_heads)
         else:

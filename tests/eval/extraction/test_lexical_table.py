@@ -189,7 +189,7 @@ def test_the_order_of_the_pairs_changes_no_digit():
     words = [*SOURCES], [*TARGETS]
     table, reweight = count_lexical_table(pairs, FORMED)
     again, reweight_again = count_lexical_table(pairs[::-1], FORMED)
-    np.testing.assert_array_equal(table.sums_of(words), again.sums_of(words))
+    np.testing.assert_array_equal(table.known(words).sums, again.known(words).sums)
     for one, other in zip(map(reweight, pairs), map(reweight_again, pairs)):
         np.testing.assert_array_equal(one.cells, other.cells)
 
@@ -262,8 +262,8 @@ def test_what_is_written_is_read(tmp_path, pairs):
     assert found.name == str(tmp_path / "lexical_table")
     assert found.pairs == lexical_table.pairs == pairs
     for words in (("abcdeßé", "uvwxyz漢"), (["unknown", "a"], ["x", "a", "u"])):
-        np.testing.assert_array_equal(found.scale(words), lexical_table.scale(words))
-        np.testing.assert_array_equal(found.sums_of(words), lexical_table.sums_of(words))
+        np.testing.assert_array_equal(found.known(words).scale, lexical_table.known(words).scale)
+        np.testing.assert_array_equal(found.known(words).sums, lexical_table.known(words).sums)
 
 
 def test_a_lexical_table_of_nothing_is_not_written(tmp_path):

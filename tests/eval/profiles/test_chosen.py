@@ -65,10 +65,10 @@ def test_the_table_of_a_profile(table):
     for profiles, of_words in (([own], words), ([own, REVERSE], words), ([FORMED, reverse], words)):
         made = chosen(profiles)
         assert (made.method.sharpened, made.method.table_pairs, made.given) == (True, 0, False)
-        assert made.table.sums_of(of_words) > 0
+        assert made.table.known(of_words).sums > 0
         assert f"lexical table of 2 pairs: {table}" in made.reason
         assert made.fields["table"] == file_hash(table)
-    assert chosen([reverse]).table.sums_of(words[::-1]) > 0
+    assert chosen([reverse]).table.known(words[::-1]).sums > 0
     assert chosen([own], table="none").table is None
     assert chosen([own, YOUNG], FEWEST).method.table_pairs == 0
     both = chosen([own], table="text")
