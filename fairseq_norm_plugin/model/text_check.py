@@ -76,7 +76,7 @@ def check_parallel(sample: Iterable[tuple[int, SentencePair]], model: Model, for
     if mismatch := find_mismatch(sample, model):
         kind, message = mismatch
         if kind in REFUSED and not force:
-            raise InputError(f"{message}; --force (in Python force=True) aligns them all the same")
+            raise InputError(f"{message}; norm-align --force (in Python force=True) aligns them all the same")
         warn_user(message)
 
 
