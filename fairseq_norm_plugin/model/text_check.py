@@ -152,7 +152,7 @@ def judge(
     if (share := float(np.mean(copied))) > COPIED_SHARE:
         return "copied", (
             f"source and target look like the same text: {share:.0%} of the target words occur in their source line; "
-            f"check that the two files differ"
+            f"check that the two files differ, or, of translations, that the text is in the model's source language"
         )
     if exchanged.mean() >= BETTER and (share := float((exchanged > 0).mean())) > BETTER_SHARE:
         return "exchanged", (

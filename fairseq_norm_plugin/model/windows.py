@@ -25,6 +25,8 @@ from fairseq_norm_plugin.text.pair import SentencePair, splitter_name
 logger = logging.getLogger(__name__)
 #: Makes the translations of source lines, with ``progress``.
 Translate = Callable[..., Sequence[Translation]]
+#: Pairs, and the scores of their translations.
+_Pairs = tuple[list[SentencePair], list[float | None]]
 #: The maps of so many pairs, the first of a list, are kept (``Alignment.word_map``): some 50 KB each.
 KEPT = 1000
 
@@ -75,7 +77,7 @@ class WindowAligner:
         self._aligner: Aligner | None = None
         self.counted = 0
         #: What was read of windows that are not aligned yet, by their numbers.
-        self._read: dict[int, tuple[list[SentencePair], list[float | None]]] = {}
+        self._read: dict[int, _Pairs] = {}
 
     def windows(self, numbers: Iterable[int] | None = None) -> Iterator[Window]:
         """The windows of these numbers, ascending; default: all."""
@@ -87,12 +89,15 @@ class WindowAligner:
             yield Window(number, first, of_window)
 
     def sample(self) -> list[tuple[int, SentencePair]]:
-        """Pairs to check the text by (:func:`.text_check.check_parallel`), with their numbers."""
+        """Pairs to check the text by (:func:`.text_check.check_parallel`), with their numbers; translations also."""
         numbers = sample_lines(self._text.size)
         if len(self.ends) == 1 and self._translate is None:
             pairs = list(self.first_pairs())
             return [(number, pairs[number]) for number in numbers]
-        return [(number, self.reader.read(number, raw)) for number, raw in self._text.some(numbers)]
+        some = dict(self._text.some(numbers))
+        if self._translate is None or len(some) < FEWEST:  # of few, none is scored
+            return [(number, self.reader.read(number, raw)) for number, raw in some.items()]
+        return list(zip(some, self._pairs_of([*some], [*some.values()], unseen)[0]))
 
     def first_pairs(self) -> Iterator[SentencePair]:
         """The pairs of the text, as far as they are needed; those of an only window, and translations, are kept."""
@@ -103,15 +108,17 @@ class WindowAligner:
     def pairs(self, window: Window, progress: Progress = unseen) -> list[SentencePair]:
         """The pairs of a window, which are kept until they are aligned."""
         if window.number not in self._read:
-            raw: Sequence[RawPair] = window.pairs
-            scores: list[float | None] = [None] * len(raw)
-            numbers = range(window.first, window.first + len(raw))
-            if self._translate is not None:
-                found = self._translate(list(map(self.reader.source_of, numbers, raw)), progress=progress)
-                raw = [pair._replace(target=own.sentences or own.text) for pair, own in zip(raw, found)]
-                scores = [own.score for own in found]
-            self._read[window.number] = list(map(self.reader.read, numbers, raw)), scores
+            numbers = range(window.first, window.first + len(window.pairs))
+            self._read[window.number] = self._pairs_of(numbers, window.pairs, progress)
         return self._read[window.number][0]
+
+    def _pairs_of(self, numbers: Sequence[int], raw: Sequence[RawPair], progress: Progress) -> _Pairs:
+        scores: list[float | None] = [None] * len(raw)
+        if self._translate is not None:
+            found = self._translate(list(map(self.reader.source_of, numbers, raw)), progress=progress)
+            raw = [pair._replace(target=own.sentences or own.text) for pair, own in zip(raw, found)]
+            scores = [own.score for own in found]
+        return list(map(self.reader.read, numbers, raw)), scores
 
     def begin(self, chosen: ChosenMethod) -> Aligner:
         """Align by this method from now on."""
