@@ -25,8 +25,6 @@ from fairseq_norm_plugin.text.pair import SentencePair, splitter_name
 logger = logging.getLogger(__name__)
 #: Makes the translations of source lines, with ``progress``.
 Translate = Callable[..., Sequence[Translation]]
-#: Pairs, and the scores of their translations.
-_Pairs = tuple[list[SentencePair], list[float | None]]
 #: The maps of so many pairs, the first of a list, are kept (``Alignment.word_map``): some 50 KB each.
 KEPT = 1000
 
@@ -77,7 +75,7 @@ class WindowAligner:
         self._aligner: Aligner | None = None
         self.counted = 0
         #: What was read of windows that are not aligned yet, by their numbers.
-        self._read: dict[int, _Pairs] = {}
+        self._read: dict[int, tuple[list[SentencePair], list[float | None]]] = {}
 
     def windows(self, numbers: Iterable[int] | None = None) -> Iterator[Window]:
         """The windows of these numbers, ascending; default: all."""
@@ -97,7 +95,7 @@ class WindowAligner:
         some = dict(self._text.some(numbers))
         if self._translate is None or len(some) < FEWEST:  # of few, none is scored
             return [(number, self.reader.read(number, raw)) for number, raw in some.items()]
-        return list(zip(some, self._pairs_of([*some], [*some.values()], unseen)[0]))
+        return list(zip(some, self._pairs_of(some)[0]))
 
     def first_pairs(self) -> Iterator[SentencePair]:
         """The pairs of the text, as far as they are needed; those of an only window, and translations, are kept."""
@@ -108,17 +106,18 @@ class WindowAligner:
     def pairs(self, window: Window, progress: Progress = unseen) -> list[SentencePair]:
         """The pairs of a window, which are kept until they are aligned."""
         if window.number not in self._read:
-            numbers = range(window.first, window.first + len(window.pairs))
-            self._read[window.number] = self._pairs_of(numbers, window.pairs, progress)
+            self._read[window.number] = self._pairs_of(dict(enumerate(window.pairs, window.first)), progress)
         return self._read[window.number][0]
 
-    def _pairs_of(self, numbers: Sequence[int], raw: Sequence[RawPair], progress: Progress) -> _Pairs:
+    def _pairs_of(
+        self, raw: dict[int, RawPair], progress: Progress = unseen
+    ) -> tuple[list[SentencePair], list[float | None]]:
         scores: list[float | None] = [None] * len(raw)
         if self._translate is not None:
-            found = self._translate(list(map(self.reader.source_of, numbers, raw)), progress=progress)
-            raw = [pair._replace(target=own.sentences or own.text) for pair, own in zip(raw, found)]
+            found = self._translate(list(map(self.reader.source_of, raw, raw.values())), progress=progress)
+            raw = {id_: raw[id_]._replace(target=own.sentences or own.text) for id_, own in zip(raw, found)}
             scores = [own.score for own in found]
-        return list(map(self.reader.read, numbers, raw)), scores
+        return list(map(self.reader.read, raw, raw.values())), scores
 
     def begin(self, chosen: ChosenMethod) -> Aligner:
         """Align by this method from now on."""
@@ -178,8 +177,7 @@ def align_lists(
     """Align two lists of lines, in their order, with the models of one direction, or of both.
 
     A target may be given as its sentences.  ``words`` are those of each source and of each target, if they are given.
-    Copies of ``strings`` are linked.
-    ``quiet``: without progress, and without messages about text and method.
+    Copies of ``strings`` are linked.  ``quiet``: without progress, and without messages about text and method.
     """
     if not sources:
         raise InputError("source: an empty list: expected at least one sentence")
