@@ -91,9 +91,7 @@ def _read_scores(path: str, names: Sequence[str]) -> tuple[NDArray[np.float64], 
     """The scores [pairs, names], NaN for pairs that were not aligned, and the statuses of these."""
     scores = array("d")
     statuses: Counter[str] = Counter()
-    for where, fields in _rows(path):
-        if missing := [name for name in (*names, _STATUS) if name not in fields]:
-            raise InputError(f"{where}: no column {missing[0]}; {_ADVICE}")
+    for where, fields in _rows(path, (*names, _STATUS)):
         found, status = [fields[name] for name in names], fields[_STATUS]
         if status not in ("", "ok") and all(value in ("", None) for value in found):
             statuses[str(status)] += 1
@@ -107,14 +105,16 @@ def _read_scores(path: str, names: Sequence[str]) -> tuple[NDArray[np.float64], 
     return np.array(scores).reshape(-1, len(names)), statuses
 
 
-def _rows(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The columns of each pair, and where it stands in the file."""
-    lines = TextFile(path, "a row for each pair").lines()
-    if path.endswith(".jsonl"):
-        for number, line in lines:
-            where = f"{path}:{number}"
-            yield where, ForeignFile(where, "a pair with scores", _ADVICE).decode(line, dict[str, Any])
-        return
-    names = next(lines)[1].decode().split("\t")
-    for number, line in lines:
-        yield f"{path}:{number}", dict(zip(names, line.decode().split("\t"), strict=False))
+def _rows(path: str, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The columns of each pair, ``wanted`` among them, and where it stands in the file."""
+    header: list[str] = []
+    for number, line in TextFile(path, "a row for each pair").lines():
+        where = f"{path}:{number}"
+        columns = [] if path.endswith(".jsonl") else line.decode().split("\t")
+        pair = ForeignFile(where, "a pair with scores", _ADVICE)
+        fields = dict(zip(header or columns, columns, strict=False)) if columns else pair.decode(line, dict[str, Any])
+        if missing := [name for name in wanted if name not in fields]:
+            raise InputError(f"{where}: no column {missing[0]}; {_ADVICE}")
+        if header or not columns:
+            yield where, fields
+        header = header or columns

@@ -152,7 +152,7 @@ class _Run:
         sample = self._here.sample()
         if job.markup is None and any("</" in pair.source.text for _, pair in sample):
             warn_user("the text has tags, which count as words: give --markup")
-        check_parallel(sample, model.forward, job.options.force)  # no targets: none is scored
+        check_parallel(sample, model.forward, job.options.force or job.beam is not None)
         self._chosen = choose(job.options, model.both, self._here.first_pairs(), text.size)
         if self._chosen.reason:
             say(f"norm-align: {self._chosen.reason}")

@@ -26,14 +26,12 @@ Ints = NDArray[np.int64]
 
 #: How many pairs are scored, at least and at most, how many of them exchanged as well, and how many it takes.
 SAMPLE, REREAD, FEWEST = (20, 100), 10, 10
-#: Below this mean gain, in standard deviations of the gains, pairs do not count as translations.
-LEAST_EFFECT = 1.0
-#: From this mean gain on, the pairs outside a shifted stretch count as translations.
-CLEAR_EFFECT = 1.5
-#: Texts look exchanged if more than this share of the pairs scores better exchanged,
-BETTER_SHARE = 0.5
-#: and if the mean gain is at least this many nats per token.
-BETTER = 0.3
+#: From this mean gain on, in standard deviations of the gains, pairs count as translations; those outside a shifted
+#: stretch from the second on.
+LEAST_EFFECT, CLEAR_EFFECT = 1.0, 1.5
+#: Texts look exchanged if more than this share of the pairs scores better exchanged, and if the mean gain is at least
+#: this many nats per token.
+BETTER_SHARE, BETTER = 0.5, 0.3
 #: Texts count as the same if more than this share of the target words occur in their source line.
 COPIED_SHARE = 0.6
 #: Words look cut by other codes if the dictionary has more than this share of neighbouring subwords as one, and so many
@@ -76,7 +74,7 @@ def check_parallel(sample: Iterable[tuple[int, SentencePair]], model: Model, for
     if mismatch := find_mismatch(sample, model):
         kind, message = mismatch
         if kind in REFUSED and not force:
-            raise InputError(f"{message}; --force (in Python force=True) aligns them all the same")
+            raise InputError(f"{message}; norm-align --force (in Python force=True) aligns them all the same")
         warn_user(message)
 
 
@@ -152,7 +150,7 @@ def judge(
     if (share := float(np.mean(copied))) > COPIED_SHARE:
         return "copied", (
             f"source and target look like the same text: {share:.0%} of the target words occur in their source line; "
-            f"check that the two files differ"
+            f"check that the two files differ, or, of translations, that the text is in the model's source language"
         )
     if exchanged.mean() >= BETTER and (share := float((exchanged > 0).mean())) > BETTER_SHARE:
         return "exchanged", (

@@ -87,12 +87,15 @@ class WindowAligner:
             yield Window(number, first, of_window)
 
     def sample(self) -> list[tuple[int, SentencePair]]:
-        """Pairs to check the text by (:func:`.text_check.check_parallel`), with their numbers."""
+        """Pairs to check the text by (:func:`.text_check.check_parallel`), with their numbers; translations also."""
         numbers = sample_lines(self._text.size)
         if len(self.ends) == 1 and self._translate is None:
             pairs = list(self.first_pairs())
             return [(number, pairs[number]) for number in numbers]
-        return [(number, self.reader.read(number, raw)) for number, raw in self._text.some(numbers)]
+        some = dict(self._text.some(numbers))
+        if self._translate is None or len(some) < FEWEST:  # of few, none is scored
+            return [(number, self.reader.read(number, raw)) for number, raw in some.items()]
+        return list(zip(some, self._pairs_of(some)[0]))
 
     def first_pairs(self) -> Iterator[SentencePair]:
         """The pairs of the text, as far as they are needed; those of an only window, and translations, are kept."""
@@ -103,15 +106,18 @@ class WindowAligner:
     def pairs(self, window: Window, progress: Progress = unseen) -> list[SentencePair]:
         """The pairs of a window, which are kept until they are aligned."""
         if window.number not in self._read:
-            raw: Sequence[RawPair] = window.pairs
-            scores: list[float | None] = [None] * len(raw)
-            numbers = range(window.first, window.first + len(raw))
-            if self._translate is not None:
-                found = self._translate(list(map(self.reader.source_of, numbers, raw)), progress=progress)
-                raw = [pair._replace(target=own.sentences or own.text) for pair, own in zip(raw, found)]
-                scores = [own.score for own in found]
-            self._read[window.number] = list(map(self.reader.read, numbers, raw)), scores
+            self._read[window.number] = self._pairs_of(dict(enumerate(window.pairs, window.first)), progress)
         return self._read[window.number][0]
+
+    def _pairs_of(
+        self, raw: dict[int, RawPair], progress: Progress = unseen
+    ) -> tuple[list[SentencePair], list[float | None]]:
+        scores: list[float | None] = [None] * len(raw)
+        if self._translate is not None:
+            found = self._translate(list(map(self.reader.source_of, raw, raw.values())), progress=progress)
+            raw = {id_: raw[id_]._replace(target=own.sentences or own.text) for id_, own in zip(raw, found)}
+            scores = [own.score for own in found]
+        return list(map(self.reader.read, raw, raw.values())), scores
 
     def begin(self, chosen: ChosenMethod) -> Aligner:
         """Align by this method from now on."""
@@ -171,8 +177,7 @@ def align_lists(
     """Align two lists of lines, in their order, with the models of one direction, or of both.
 
     A target may be given as its sentences.  ``words`` are those of each source and of each target, if they are given.
-    Copies of ``strings`` are linked.
-    ``quiet``: without progress, and without messages about text and method.
+    Copies of ``strings`` are linked.  ``quiet``: without progress, and without messages about text and method.
     """
     if not sources:
         raise InputError("source: an empty list: expected at least one sentence")

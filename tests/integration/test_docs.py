@@ -203,7 +203,7 @@ def test_other_page(page, bash, update):
     check_examples(page, bash, update)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/records.md", "docs/use.md", "docs/analysis.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/records.md", "docs/analysis.md"])
 @pytest.mark.usefixtures("root")
 def test_page_of_python(page, update):
     check_python_examples(ROOT / page, update)

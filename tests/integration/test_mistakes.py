@@ -135,7 +135,7 @@ MISTAKES = [
     (f"{BOTH} {PAIR} --heads 1 --rule shift-att --join average", 2, "join 'average' with rule 'shift-att'"),
     (f"norm-align --path none.pt --cpu -o new {PAIR} --rule two-way=2", 2, "share from 0 to 1"),  # no model is loaded
     (f"{CALIBRATE} --source-text de5 --target-text en5", 1, "5 different … 30"),
-    (f"{CALIBRATE} --source-text en --target-text de", 0, "look exchanged"),
+    (f"{CALIBRATE} --source-text en --target-text de", 1, "look exchanged … exchange the two texts"),
     (f"{CALIBRATE} {PAIR} --table-pairs -1", 2, "--table-pairs -1"),
 ]
 

@@ -3,6 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.facts import says
+
 #: unsupported, omitted and status of pairs
 SCORES = [
     (0.5, 0.0, "ok"),
@@ -45,3 +47,12 @@ def test_lines_that_are_kept(call, scores, options, lines, said):
     status, out, messages = call("filter", "text.a", "text.b", "--scores", scores, "-o", "out.a", "out.b", *options)
     assert (status, out, kept()) == (0, "", lines)
     assert all(part in messages for part in said), messages
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_scores_without_a_header(call, lines):
+    Path("bare.tsv").write_text("0.5\t0.5\tok\n" * lines)
+    Path("text").write_text("a\n" * lines)
+    status, _, messages = call("filter", "text", "--scores", "bare.tsv", "--keep", 1, "-o", "out")
+    assert status == 1
+    assert says(messages, "bare.tsv:1 … unsupported … --scores")

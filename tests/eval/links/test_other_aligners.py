@@ -125,10 +125,11 @@ def test_the_documented_options_read_it(run, file):
 
 
 def test_the_documented_commands_convert_it(run):
-    commands = block("align-eval convert --to").splitlines()
-    for command, files in zip(commands[:3], (PLAIN, ["exchanged"], ["mask-align"]), strict=True):
+    command = block("align-eval convert FILE").replace("SRC", "source").replace("TGT", "target")
+    for option, files in {"": PLAIN, "--from-swap": ["exchanged"], "--from-base 1": ["mask-align"]}.items():
+        assert option in PAGE
         for file in files:
-            here = command.replace("SRC", "source").replace("TGT", "target").replace("FILE", file)
+            here = command.replace("FILE", file).replace("--from-subwords auto", option)
             here = here.replace("align-eval", f"{shlex.quote(sys.executable)} -m alignment_eval")
             subprocess.run(["bash", "-c", f"set -o pipefail; {here}"], check=True)
             assert Path("links").read_text() == lines(*PHARAOH), here

@@ -83,3 +83,11 @@ def test_strings_that_are_not_translated(run, tmp_path):
     done = run("--target-text", targets, "--protect", "Ja", "--protect", "X+", lines=lines, out="aligned.jsonl")
     assert rows(done)[0]["links"] == found[0]["links"]
     assert says(done.err, "each protected string of the source once: 2 (2, ")
+
+
+@pytest.mark.parametrize("lang", ["de", "en"])
+def test_a_text_of_another_language(run, lang):
+    """The model of German copies most English words."""
+    done = run("--translate", 1, lines=raw_lines(lang)[:10])
+    assert says(done.err, "same text … % … source language") == (lang == "en")
+    assert len(rows(done)) == 10
