@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from copy import deepcopy
@@ -35,6 +36,8 @@ from fairseq.models.transformer import TransformerModel
 from fairseq.modules import MultiheadAttention
 from fairseq.trainer import Trainer
 from fairseq_cli import generate
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import BertConfig, BertModel
 
 import fairseq_norm_plugin as fnp
 import fairseq_norm_plugin.tasks
@@ -46,6 +49,8 @@ from fairseq_norm_plugin.capture.layers import BLOCK_TYPES, DECODER_CROSS, DECOD
 from fairseq_norm_plugin.capture.recorder import layer_capture
 from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import head_map, layer_map
+from fairseq_norm_plugin.model.model import Model, length_batches
+from fairseq_norm_plugin.text.pair import SentencePair
 
 DATA, TEXT, CHECKPOINT = "out/bench/bin", Path("data/demo/demo"), "data/demo/checkpoint.pt"
 PLUGIN = ["--user-dir", "fairseq_norm_plugin", "--task", "translation_norm"]
@@ -300,20 +305,95 @@ def first_pairs(file: Path, folder: Path) -> Path:
     return made
 
 
+def raw_lines(args: argparse.Namespace) -> list[list[str]]:
+    """The lines of both sides of the text of raw_text."""
+    with tempfile.TemporaryDirectory() as directory:
+        files = (first_pairs(Path(f"{args.text or TEXT}.{language}"), Path(directory)) for language in ("de", "en"))
+        return [file.read_text("utf-8").splitlines() for file in files]
+
+
+#: The products of matrices, as torch names them.
+PRODUCTS = (torch.ops.aten.addmm.default, torch.ops.aten.mm.default, torch.ops.aten.bmm.default)
+
+
+class Products(TorchDispatchMode):
+    """Counts the products of matrices in the block, by operation and by the shapes, strides and types of the inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.counts: Counter[tuple[Any, ...]] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in PRODUCTS:
+            self.counts[(func, *((each.shape, each.stride(), each.dtype) for each in args))] += 1
+        return func(*args, **(kwargs or {}))
+
+    def seconds(self) -> float:
+        """CPU seconds of these products alone, on random numbers."""
+        total = 0.0
+        for (func, *inputs), count in self.counts.items():
+            made = [torch.empty_strided(size, stride, dtype=dtype).normal_() for size, stride, dtype in inputs]
+            total += count * min(cpu_seconds(partial(func, *made)) for _ in range(3))
+        return total
+
+
+def passes(args: argparse.Namespace) -> Iterator[Row]:
+    """The passes of both bundled models over the text of raw_text, against the products of matrices in them alone.
+
+    Then against an encoder of mBERT's shape, with random numbers (12 layers, d 768), as simalign runs it: a pass over
+    each side, and the similarities of layer 8.  It reads every tenth pair, as many tokens as our model, in batches of
+    the same size.  All in float32, on one thread, without imports, without links.
+    """
+    model = fnp.load("demo", tokenizer=None if args.text else "none")
+    calls: list[tuple[Any, ...]] = []
+    maps = Model.maps
+
+    def run() -> None:
+        for call in calls:
+            maps(*call)
+
+    def recorded(*call: Any) -> Any:
+        calls.append(call)
+        return maps(*call)
+
+    with patch.object(Model, "maps", recorded), redirect_stderr(io.StringIO()):
+        model.align(*raw_lines(args))
+    with Products() as products:
+        run()
+    ours, alone = alternate(partial(cpu_seconds, run), products.seconds, args.runs)
+    yield row("passes against their products alone", "s CPU", ours, alone)
+    pairs = [pair for own, batch, *_ in calls if own is calls[0][0] for pair in batch.values()][::10]
+    encoder = BertModel(BertConfig(vocab_size=120_000)).eval()  # type: ignore[no-untyped-call]
+    mbert = [cpu_seconds(partial(similarities, encoder, pairs)) for _ in range(args.runs)]
+    each = [[1000 * seconds / count for seconds in of] for of, count in ((ours, PAIRS), (mbert, len(pairs)))]
+    yield row("passes against an encoder of mBERT's shape", "ms CPU a pair", *each)
+
+
+@torch.inference_mode()
+def similarities(encoder: BertModel, pairs: Sequence[SentencePair]) -> None:
+    """The similarities of the tokens of pairs in layer 8 of an encoder, which reads random tokens."""
+    for batch in length_batches(dict(enumerate(pairs)), 2000):
+        hidden = []
+        for side in (0, 1):
+            lengths = torch.tensor([len(pair[side].ids) for pair in batch.values()])
+            mask = (torch.arange(int(lengths.max())) < lengths[:, None]).long()
+            found = encoder(torch.randint(1000, mask.shape), attention_mask=mask, output_hidden_states=True)
+            hidden.append(found.hidden_states[8])
+        torch.bmm(hidden[0], hidden[1].transpose(1, 2))
+
+
 def directions(args: argparse.Namespace) -> Iterator[Row]:
     """Both bundled models at once, by Python's ``align``, on two threads of this process against one thread.
 
     The text is that of raw_text.  Both directions compute while a pass of each is between its first and its last layer.
     """
     model = fnp.load("demo", tokenizer=None if args.text else "none")
-    with tempfile.TemporaryDirectory() as directory:
-        files = (first_pairs(Path(f"{args.text or TEXT}.{language}"), Path(directory)) for language in ("de", "en"))
-        text = [file.read_text("utf-8").splitlines() for file in files]
+    text = raw_lines(args)
     shares = []
 
     def seconds(threads: int) -> float:
         torch.set_num_threads(threads)
-        with redirect_stderr(io.StringIO()), passes() as found:
+        with redirect_stderr(io.StringIO()), times_of_passes() as found:
             start = time.perf_counter()
             model.align(*text)
             end = time.perf_counter()
@@ -328,7 +408,7 @@ def directions(args: argparse.Namespace) -> Iterator[Row]:
 
 
 @contextmanager
-def passes() -> Iterator[list[tuple[int, float, float]]]:
+def times_of_passes() -> Iterator[list[tuple[int, float, float]]]:
     """The passes of models in the block: thread, beginning and end."""
     found = []
 
@@ -350,7 +430,7 @@ def together(found: Sequence[tuple[int, float, float]]) -> float:
 
 
 #: Groups in the order in which they run.
-GROUPS = {group.__name__: group for group in (blocks, runs, monitor, raw_text, directions)}
+GROUPS = {group.__name__: group for group in (blocks, runs, monitor, raw_text, passes, directions)}
 
 
 def main() -> None:
