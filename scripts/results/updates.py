@@ -32,7 +32,7 @@ def main() -> None:
             axes.plot(rows["updates"], rows["aer"], label=name, color=color, marker=MARKERS[number])
     axes.set_xlabel("updates of the model")
     axes.set_ylabel("AER % of sv-en-ges864")
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, 1.1 * frame["aer"].max())
     axes.set_xlim(left=0)
     axes.grid()
     axes.legend()
