@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> None:
             f"{', '.join(text_paths(args))}: {len(pairs)} different sentence pairs that can be aligned, of "
             f"{text.size}: expected {DEFAULTS.fewest_pairs} or more to choose maps by; pass more text of them"
         )
-    check_parallel(of_windows.sample(), models[0], force=False)
+    check_parallel(of_windows.sample(), models[0], refused=["exchanged"])  # an early checkpoint knows no pair
     profiles = [model.fit_profile(own, args.max_tokens) for model, own in zip(models, zip(*pairs))]
     table = _count_table(args, text, of_windows.reader, models, profiles) if args.table_pairs else None
     text.check_unchanged()
@@ -133,7 +133,8 @@ def run(args: argparse.Namespace) -> None:
         if not profile.formed:
             say(
                 f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of "
-                f"this model has not formed; the profile reads the upper layers instead"
+                f"this model has not formed, or the text is not its languages'; the profile reads the upper layers "
+                f"instead"
             )
 
 

@@ -43,7 +43,7 @@ from alignment_eval.transfer.pieces import Strings
 from fairseq_norm_plugin.align.job import Job, check_directions, load_model, read_text
 from fairseq_norm_plugin.model.aligner import Progress, Tally, choose, signed, unseen
 from fairseq_norm_plugin.model.norm_model import NormModel
-from fairseq_norm_plugin.model.text_check import check_parallel
+from fairseq_norm_plugin.model.text_check import REFUSED, check_parallel
 from fairseq_norm_plugin.model.windows import Window, WindowAligner
 from fairseq_norm_plugin.text.lines import Text
 from fairseq_norm_plugin.text.pair import splitter_name
@@ -152,7 +152,8 @@ class _Run:
         sample = self._here.sample()
         if job.markup is None and any("</" in pair.source.text for _, pair in sample):
             warn_user("the text has tags, which count as words: give --markup")
-        check_parallel(sample, model.forward, job.options.force or job.beam is not None)
+        warned = job.options.force or job.beam is not None
+        check_parallel(sample, model.forward, () if warned else REFUSED)
         self._chosen = choose(job.options, model.both, self._here.first_pairs(), text.size)
         if self._chosen.reason:
             say(f"norm-align: {self._chosen.reason}")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,8 +61,8 @@ def sample_lines(size: int, count: int | None = None) -> list[int]:
     return [chance.randrange(start, end) for start, end in itertools.pairwise(bounds)]
 
 
-def check_parallel(sample: Iterable[tuple[int, SentencePair]], model: Model, force: bool = True) -> None:
-    """Refuse a text that does not look parallel (:func:`find_mismatch`, :data:`REFUSED`), or warn with ``force``.
+def check_parallel(sample: Iterable[tuple[int, SentencePair]], model: Model, refused: Collection[str] = ()) -> None:
+    """Warn of a text that does not look parallel (:func:`find_mismatch`), or refuse it by verdicts of ``refused``.
 
     ``sample`` are pairs with their lines, from 0 (:func:`sample_lines`).  Below :data:`FEWEST` of them nothing is
     scored.
@@ -73,7 +73,7 @@ def check_parallel(sample: Iterable[tuple[int, SentencePair]], model: Model, for
             warn_user(f"the {name} text {found}")
     if mismatch := find_mismatch(sample, model):
         kind, message = mismatch
-        if kind in REFUSED and not force:
+        if kind in refused:
             raise InputError(f"{message}; norm-align --force (in Python force=True) aligns them all the same")
         warn_user(message)
 

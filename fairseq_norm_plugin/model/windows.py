@@ -17,7 +17,7 @@ from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from alignment_eval.transfer.pieces import Strings
 from fairseq_norm_plugin.model.aligner import WINDOW, Aligner, Progress, Tally, choose, signed, unseen
 from fairseq_norm_plugin.model.model import Model
-from fairseq_norm_plugin.model.text_check import FEWEST, check_parallel, sample_lines
+from fairseq_norm_plugin.model.text_check import FEWEST, REFUSED, check_parallel, sample_lines
 from fairseq_norm_plugin.model.translate import Translation
 from fairseq_norm_plugin.text.lines import GivenWords, PairReader, RawPair, Text, of_lists
 from fairseq_norm_plugin.text.pair import SentencePair, splitter_name
@@ -186,7 +186,7 @@ def align_lists(
     text = of_lists(sources, targets, words)
     own = WindowAligner(text, models, options, strings, kept=KEPT)
     if not quiet and text.size >= FEWEST:
-        check_parallel(own.sample(), models[0], options.force)
+        check_parallel(own.sample(), models[0], () if options.force else REFUSED)
     chosen = choose(options, models, own.first_pairs(), text.size)
     if not quiet and chosen.reason:
         logger.info("align: %s", chosen.reason)

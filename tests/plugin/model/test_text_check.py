@@ -76,7 +76,7 @@ def test_which_verdicts_are_refused(make_direction, monkeypatch, kind):
     monkeypatch.setattr(text_check, "find_mismatch", lambda *_: (kind, "they differ"))
     refused = pytest.raises(InputError, match=r"they differ; .*--force")
     with refused if kind in ("exchanged", "partly", "unrelated") else pytest.warns(UserWarning, match="they differ"):
-        text_check.check_parallel([], make_direction(1), force=False)
+        text_check.check_parallel([], make_direction(1), text_check.REFUSED)
     with pytest.warns(UserWarning, match="they differ"):
         text_check.check_parallel([], make_direction(1))
 
