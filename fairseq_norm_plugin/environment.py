@@ -225,10 +225,11 @@ def install_line() -> str:
     """The command that installs a fairseq for this Python on this platform."""
     wheels = sys.platform == "linux" and platform.machine() == "x86_64"
     if sys.version_info < (3, 11):
-        return "pip install 'pip<24.1' 'torch>=2.6' && pip install fairseq==0.12.2"
+        return "pip install 'pip<24.1' 'setuptools<80' && pip install 'torch>=2.6' torchaudio fairseq==0.12.2"
     if sys.version_info < (3, 13) and wheels:
         return "pip install 'torch>=2.6' ve-fairseq==0.12.3"
-    return "pip install 'torch>=2.6' cython setuptools && pip install --no-build-isolation fairseq-fixed==0.12.3.1"
+    build = "pip install cython numpy 'setuptools<80' wheel 'torch>=2.6'"
+    return f"{build} && pip install --no-build-isolation fairseq-fixed==0.12.3.1"
 
 
 def check_installed() -> None:

@@ -4,6 +4,7 @@ import platform as platform_module
 import subprocess
 import sys
 from importlib.machinery import ModuleSpec
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -69,7 +70,9 @@ def test_what_is_missing_is_named(only, modules, options, said):
 def test_the_line_is_that_of_python_and_platform(monkeypatch, python, platform, machine, said):
     monkeypatch.setattr(installed, "sys", SimpleNamespace(version_info=python, platform=platform))
     monkeypatch.setattr(platform_module, "machine", lambda: machine)
-    assert said in installed.install_line()
+    line = installed.install_line()
+    assert said in line
+    assert said.startswith("ve-") or f"`{line}`" in Path("docs/models.md").read_text("utf-8")
 
 
 def test_one_that_lacks_what_is_called(monkeypatch):
