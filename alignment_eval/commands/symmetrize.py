@@ -47,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     check_method(args.method, args.variant)
     check_new(args.output, args.overwrite)
-    options = read_options(args, "from")
-    forward = read_hypothesis(args.forward, options)
-    reverse = read_hypothesis(args.reverse, replace(options, swap=args.reverse_swap))
+    forward = read_hypothesis(args.forward, read_options(args, "from", one_of=args.forward))
+    options = replace(read_options(args, "from", one_of=args.reverse), swap=args.reverse_swap)
+    reverse = read_hypothesis(args.reverse, options)
     check_sizes(forward.size, reverse.size)
     _warn_of_direction(forward, reverse)
     pairs = progress_bar(zip(forward.each_links(), reverse.each_links()), len(forward), "sentences")
