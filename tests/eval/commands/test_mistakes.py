@@ -116,7 +116,7 @@ MISTAKES = [
     ("filter text.a --scores scores --keep 0.5 --max-unsupported 0.5 -o out", {}, 2, "--max-unsupported"),
     ("filter text.a --scores scores --keep 2 -o out", {}, 2, "--keep"),
     ("filter text.a --scores scores -o out", {}, 2, "--max-omitted"),
-    (FILTER, {"scores": "omitted\tstatus\n0.5\tok\n"}, 1, "scores:2: … unsupported"),
+    (FILTER, {"scores": "omitted\tstatus\n0.5\tok\n"}, 1, "scores:1: … unsupported"),
     ("filter text.a --scores j.jsonl --keep 1 -o out", {"j.jsonl": '{"omitted": 1}\n'}, 1, "j.jsonl:1: … unsupported"),
     (FILTER, {"scores": "unsupported\tstatus\n0.5\tok\n\tok\n"}, 1, "scores:3: unsupported is ''"),
     (FILTER, {"scores": "unsupported\tstatus\nnan\tok\n"}, 1, "scores:2: unsupported is 'nan'"),
