@@ -20,7 +20,7 @@ from alignment_eval.reading import file_hash, token_lines
 
 EPILOG = """\
 Example:
-  align-eval lexicon data/demo/demo.talp --links-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
+  align-eval lexicon data/demo/both.pharaoh --source data/demo/demo.de --target data/demo/demo.en \\
       --min-count 9 -o out/frequent.tsv
 
 Columns: source and target word; count, their links; p(t|s), count / links of the source word; p(s|t), count / links of

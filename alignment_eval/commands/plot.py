@@ -22,13 +22,13 @@ from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import check_links
 
 EPILOG = """\
-Examples, after make demo:
+Examples, the last two after make demo:
+  align-eval plot --sentence 0 --hyp data/demo/hyp.pharaoh data/demo/both.pharaoh \\
+      --gold data/demo/demo.talp --gold-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
+      -o out/aligners-0.png
   align-eval plot out/demo/forced --sentence 0 --heads 1 --kinds attn_w,attn_n --setting awo \\
       --gold data/demo/demo.talp --gold-base 1 -o out/demo/sentence-0.png
   align-eval plot out/demo/forced --sentence 0 -o out/demo/layers-0.pdf
-  align-eval plot --sentence 0 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
-      --gold data/demo/demo.talp --gold-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
-      -o out/demo/aligners-0.pdf
 """
 
 

@@ -65,8 +65,8 @@ from alignment_eval.scoring.tables import Table, interval_text, percent, score_t
 EPILOG = """\
 The page is one file that needs no network and a browser of 2024 or later.
 
-Examples, after make demo:
-  align-eval report --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
+Examples, the last after make demo:
+  align-eval report --gold data/demo/demo.talp --gold-base 1 --hyp data/demo/hyp.pharaoh data/demo/both.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en -o out/aligners.html
   align-eval report out/demo/forced --gold data/demo/demo.talp --gold-base 1 --output out/report.html
 """

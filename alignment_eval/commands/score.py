@@ -21,12 +21,12 @@ from alignment_eval.scoring.significance import Difference, Resampling, compare_
 from alignment_eval.scoring.tables import Table, counted, interval_text, pair_table, percent, score_table
 
 EPILOG = """\
-Examples, after make demo:
-  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1
-  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 \\
+Examples:
+  align-eval score data/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1
+  align-eval score data/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 \\
       --source data/demo/demo.de --target data/demo/demo.en
-  align-eval score out/demo/hyp.pharaoh out/demo/both.pharaoh --gold data/demo/demo.talp --gold-base 1 --format latex
-  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 --gold-swap --diagnose
+  align-eval score data/demo/hyp.pharaoh data/demo/both.pharaoh --gold data/demo/demo.talp --gold-base 1 --format latex
+  align-eval score data/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 --gold-swap --diagnose
   fairseq-generate … --print-alignment hard | align-eval score - --gold gold.talp --gold-base 1
 
 Several hypotheses, md and latex make a table: it has intervals, and AER minus that of each row above with p of
