@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     texts = read_texts(args.source, args.target)
-    links = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
+    links = read_hypothesis(args.links, read_options(args, "links"), texts)
     pairs = zip(token_lines(args.source), token_lines(args.target), links.each_links())
     shown = progress_bar(pairs, len(links), "sentences")
     entries = bilingual_lexicon(shown, args.min_count, args.max_words, args.lowercase)

@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
     links: Iterable[WeightedLinks]
     if rows is None:
         texts = Texts(args.labels, source, args.target_text, target)
-        file = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
+        file = read_hypothesis(args.links, read_options(args, "links"), texts)
         links = (each.possible if each.confidence is None else each.confidence for each in file)
         fields, places = reading_fields("links", file), [file.where(n) for n in range(len(file))]
     else:

@@ -121,6 +121,7 @@ MISTAKES = [
     (FILTER, {"scores": "unsupported\tstatus\n0.5\tok\n\tok\n"}, 1, "scores:3: unsupported is ''"),
     (FILTER, {"scores": "unsupported\tstatus\nnan\tok\n"}, 1, "scores:2: unsupported is 'nan'"),
     (f"{LEXICON} far", {}, 1, "far:2: link 2-0 … 2 words in source and 2 in target"),
+    (f"{LEXICON} gold --links-base 1", {}, 1, "gold:1: … possible link (p) … convert --possible"),
     (f"{LEXICON} hyp1", {}, 1, "hyp1 has 1 sentences, but source has 2"),
     (f"{LEXICON} hyp1 --min-count 0", {}, 2, "1 or more"),
     ("merge parts -o out", {}, 1, "parts: … signature"),
