@@ -9,7 +9,7 @@ HERE = Path(__file__).parent
 #: The version is written there only.
 VERSION = re.search('^__version__ = "(.+)"$', (HERE / "alignment_eval/__init__.py").read_text("utf-8"), re.MULTILINE)[1]
 #: The bundled models, with what is needed to use them: fairseq_norm_plugin.load("demo").
-DEMO = ["*.pt", "*.json", "*.parquet", "*.txt", "codes.bpe", "demo.*", "README.md"]
+DEMO = ["*.pt", "*.json", "*.parquet", "*.txt", "codes.bpe", "demo.*", "*.pharaoh", "README.md"]
 
 #: What alignment_eval and align-eval need; the clusters of an older regex do not join consonants of Khmer and Burmese.
 CORE = ["numpy", "pandas", "pyarrow", "matplotlib", "jinja2", "msgspec", "regex>=2025.11.3", "tqdm"]

@@ -43,6 +43,7 @@ _KNOWN_ELSEWHERE = {
     "--model": ["--path"],
     "--gold": ["align-eval score --gold"],
     "--format": ["--to", "-o FILE.jsonl or FILE.parquet"],
+    "--possible": ["align-eval convert --possible"],
 }
 #: Options that nobody is to take by mistake.
 _NEVER_MEANT = {"--force", "--overwrite"}
@@ -142,7 +143,7 @@ class CommandParser(argparse.ArgumentParser):
         given = [word.partition("=")[0] for word in self._words if word.startswith("--")]
         mistyped = [(word, choices) for word in chosen if word not in choices]
         mistyped += [(word, options) for word in given if word not in options]
-        mistyped += [(word, list(self._commands)) for word in self._words[:1]]
+        mistyped += [(word, list(self._commands)) for word in self._words[:1] if not word.startswith("-")]
         for word, known in mistyped:
             if others := _KNOWN_ELSEWHERE.get(word):
                 nearest = [name for name in others if name in options] or [name for name in others if " " in name]

@@ -99,17 +99,29 @@ def add_swap(group: argparse._ActionsContainer, role: str) -> None:
 
 
 def read_options(
-    args: argparse.Namespace, role: str, allow_possible: bool = False, warn: Warn = warn_user
+    args: argparse.Namespace, role: str, allow_possible: bool = False, warn: Warn = warn_user, one_of: str = ""
 ) -> ReadOptions:
-    """How ``--<role>-base`` and ``--<role>-swap`` say to read a file."""
+    """How ``--<role>-base`` and ``--<role>-swap`` say to read a file; ``one_of``: its path, if they are of several."""
+    base = getattr(args, f"{role}_base")
 
     def advise(verb: str, option: str) -> str:
         if (role, option) == ("hyp", "swap"):  # hypotheses have no such option
             return "exchange the hypothesis with align-eval convert --from-swap --to pharaoh"
+        if one_of and base != "auto" and option in ("base 0", "base 1"):  # the other files may have another base
+            to = f"--to pharaoh{' --to-base 1' * (option == 'base 0')} -o NEW"
+            convert = f"run align-eval convert {one_of} --from-{option} {to} and give NEW"
+            return f"{verb} --{role}-{option} if all files count from {option[-1]}, else {convert}"
         return f"{verb} --{role}-{option}"
 
-    swap = getattr(args, f"{role}_swap", False)
-    return ReadOptions(getattr(args, f"{role}_base"), swap, allow_possible, advise, warn)
+    return ReadOptions(base, getattr(args, f"{role}_swap", False), allow_possible, advise, warn)
+
+
+def read_hypotheses(
+    args: argparse.Namespace, paths: Sequence[str], texts: Texts | None, warn: Warn = warn_user
+) -> list[AlignmentFile]:
+    """Read word alignments as ``--hyp-base`` says; they are checked against the texts."""
+    several = len(paths) > 1
+    return [read_hypothesis(path, read_options(args, "hyp", False, warn, path * several), texts) for path in paths]
 
 
 def gold_of(args: argparse.Namespace, texts: Texts | None, warn: Warn = warn_user) -> AlignmentFile:
@@ -139,8 +151,7 @@ def read_systems(
 def _gold_and_systems(
     args: argparse.Namespace, paths: Sequence[str], texts: Texts | None, warn: Warn
 ) -> tuple[AlignmentFile, list[AlignmentFile]]:
-    gold, options = gold_of(args, texts, warn), read_options(args, "hyp", warn=warn)
-    return gold, [read_hypothesis(path, options, texts) for path in paths]
+    return gold_of(args, texts, warn), read_hypotheses(args, paths, texts, warn)
 
 
 def _better_advice(args: argparse.Namespace, paths: Sequence[str], texts: Texts, error: str) -> str:

@@ -21,8 +21,8 @@ from alignment_eval.scoring.classes import SIDES, TITLES, Text, confusion_table,
 from alignment_eval.scoring.tables import UNDEFINED, Table, counted, percent
 
 EPILOG = """\
-Example, after make demo:
-  align-eval errors out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 \\
+Example:
+  align-eval errors data/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 \\
       --source data/demo/demo.de --target data/demo/demo.en
 
 json: one object; shares and metrics are fractions, null where undefined.  text: tables with percentages.

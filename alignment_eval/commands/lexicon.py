@@ -20,7 +20,7 @@ from alignment_eval.reading import file_hash, token_lines
 
 EPILOG = """\
 Example:
-  align-eval lexicon data/demo/demo.talp --links-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
+  align-eval lexicon data/demo/both.pharaoh --source data/demo/demo.de --target data/demo/demo.en \\
       --min-count 9 -o out/frequent.tsv
 
 Columns: source and target word; count, their links; p(t|s), count / links of the source word; p(s|t), count / links of
@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     check_new(args.output, args.overwrite)
     texts = read_texts(args.source, args.target)
-    links = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
+    links = read_hypothesis(args.links, read_options(args, "links"), texts)
     pairs = zip(token_lines(args.source), token_lines(args.target), links.each_links())
     shown = progress_bar(pairs, len(links), "sentences")
     entries = bilingual_lexicon(shown, args.min_count, args.max_words, args.lowercase)

@@ -14,7 +14,6 @@ from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapNam
 from alignment_eval.figures import style
 from alignment_eval.figures.maps import Panel, Picture, draw, panel_of, sides_of
 from alignment_eval.files import Value, check_new, signature
-from alignment_eval.links.files import read_hypothesis
 from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.maps.sentence import SentenceMaps, SentenceSide, kinds_help
 from alignment_eval.maps.words import LEVELS
@@ -23,13 +22,13 @@ from alignment_eval.records import Records
 from alignment_eval.scoring.gold_corpus import check_links
 
 EPILOG = """\
-Examples, after make demo:
+Examples, the last two after make demo:
+  align-eval plot --sentence 0 --hyp data/demo/hyp.pharaoh data/demo/both.pharaoh \\
+      --gold data/demo/demo.talp --gold-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
+      -o out/aligners-0.png
   align-eval plot out/demo/forced --sentence 0 --heads 1 --kinds attn_w,attn_n --setting awo \\
       --gold data/demo/demo.talp --gold-base 1 -o out/demo/sentence-0.png
   align-eval plot out/demo/forced --sentence 0 -o out/demo/layers-0.pdf
-  align-eval plot --sentence 0 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
-      --gold data/demo/demo.talp --gold-base 1 --source data/demo/demo.de --target data/demo/demo.en \\
-      -o out/demo/aligners-0.pdf
 """
 
 
@@ -67,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     records = options.read_records(args)
     texts, systems = options.texts_of(args), args.hyp or []
     gold = [] if args.gold is None else [options.gold_of(args, texts)]
-    files = [*gold, *(read_hypothesis(system.path, options.read_options(args, "hyp"), texts) for system in systems)]
+    files = [*gold, *options.read_hypotheses(args, [system.path for system in systems], texts)]
     if records is not None:
         for file in files:
             file.fit(records.size)

@@ -26,8 +26,8 @@ from alignment_eval.transfer.label_files import (
 from alignment_eval.transfer.labels import WeightedLinks, labels_of, project_spans
 
 EPILOG = """\
-Example, after make demo:
-  align-eval project --labels data/demo/demo.de.conll --links out/demo/both.pharaoh --target-text data/demo/demo.en
+Example:
+  align-eval project --labels data/demo/demo.de.conll --links data/demo/both.pharaoh --target-text data/demo/demo.en
 
 A span, such as B-TYPE I-TYPE, becomes one span of target words or none;
 how many have none goes to stderr, and so does the signature.
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> None:
     links: Iterable[WeightedLinks]
     if rows is None:
         texts = Texts(args.labels, source, args.target_text, target)
-        file = read_hypothesis(args.links, read_options(args, "links", allow_possible=True), texts)
+        file = read_hypothesis(args.links, read_options(args, "links"), texts)
         links = (each.possible if each.confidence is None else each.confidence for each in file)
         fields, places = reading_fields("links", file), [file.where(n) for n in range(len(file))]
     else:

@@ -48,7 +48,7 @@ from alignment_eval.extraction.extract import stacked_maps
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.style import kind_name, layer_label, visible
 from alignment_eval.files import Value, check_new, signature, write_lines
-from alignment_eval.links.files import AlignmentFile, Texts, read_hypothesis
+from alignment_eval.links.files import AlignmentFile, Texts
 from alignment_eval.links.formats import GoldSentence, Links
 from alignment_eval.maps.sentence import DEFAULT_KINDS, PairWords, SentenceMaps, SentenceSide
 from alignment_eval.maps.words import SETTINGS
@@ -65,8 +65,8 @@ from alignment_eval.scoring.tables import Table, interval_text, percent, score_t
 EPILOG = """\
 The page is one file that needs no network and a browser of 2024 or later.
 
-Examples, after make demo:
-  align-eval report --gold data/demo/demo.talp --gold-base 1 --hyp out/demo/hyp.pharaoh out/demo/both.pharaoh \\
+Examples, the last after make demo:
+  align-eval report --gold data/demo/demo.talp --gold-base 1 --hyp data/demo/hyp.pharaoh data/demo/both.pharaoh \\
       --source data/demo/demo.de --target data/demo/demo.en -o out/aligners.html
   align-eval report out/demo/forced --gold data/demo/demo.talp --gold-base 1 --output out/report.html
 """
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> None:
     gold: AlignmentFile | None = None
     if args.gold is None:
         texts = options.texts_of(args)
-        hypotheses = [read_hypothesis(system.path, options.read_options(args, "hyp"), texts) for system in systems]
+        hypotheses = options.read_hypotheses(args, [system.path for system in systems], texts)
         size = records.size if records is not None else Size(args.source, len(words or ()), "lines")
     else:
         texts, gold, hypotheses = options.read_systems(args, systems)

@@ -16,17 +16,17 @@ from alignment_eval.errors import UsageError, printable, progress_bar, say
 from alignment_eval.files import Value, joined, signature
 from alignment_eval.links.files import AlignmentFile
 from alignment_eval.scoring.aer import COUNT_NAMES, METRICS, Score, defined
-from alignment_eval.scoring.diagnosis import diagnose
+from alignment_eval.scoring.diagnosis import MIN_BETTER, diagnose
 from alignment_eval.scoring.significance import Difference, Resampling, compare_all, confidence_each
 from alignment_eval.scoring.tables import Table, counted, interval_text, pair_table, percent, score_table
 
 EPILOG = """\
-Examples, after make demo:
-  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1
-  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 \\
+Examples:
+  align-eval score data/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1
+  align-eval score data/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 \\
       --source data/demo/demo.de --target data/demo/demo.en
-  align-eval score out/demo/hyp.pharaoh out/demo/both.pharaoh --gold data/demo/demo.talp --gold-base 1 --format latex
-  align-eval score out/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 --gold-swap --diagnose
+  align-eval score data/demo/hyp.pharaoh data/demo/both.pharaoh --gold data/demo/demo.talp --gold-base 1 --format latex
+  align-eval score data/demo/hyp.pharaoh --gold data/demo/demo.talp --gold-base 1 --gold-swap --diagnose
   fairseq-generate … --print-alignment hard | align-eval score - --gold gold.talp --gold-base 1
 
 Several hypotheses, md and latex make a table: it has intervals, and AER minus that of each row above with p of
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> None:
             print(json.dumps(result, default=asdict) if args.format == "json" else _text(result))
     if args.diagnose and args.format == "text":
         for result in results:
-            print("\n".join([*[printable(result["hypothesis"])] * is_table, *_diagnosis_text(result["diagnosis"])]))
+            print("\n".join([*[printable(result["hypothesis"])] * is_table, *_diagnosis_text(**result)]))
 
 
 def _result(
@@ -139,9 +139,11 @@ def _result(
     }
 
 
-def _diagnosis_text(diagnosis: dict[str, Any]) -> Iterator[str]:
-    explained = " and ".join(diagnosis["explanation"] or ())
-    yield f"  diagnosis: {explained or 'no other reading of the files explains this AER'}"
+def _diagnosis_text(diagnosis: dict[str, Any], sentences: int, **_: object) -> Iterator[str]:
+    found = " and ".join(diagnosis["explanation"] or ())
+    if sentences < MIN_BETTER:
+        found = f"only {counted(sentences)}: {f'likely {found}' if found else 'too few to explain this AER'}"
+    yield f"  diagnosis: {found or 'no other reading of the files explains this AER'}"
     for reading in diagnosis["readings"]:
         yield f"  {100 * reading['aer']:8.2f} %  {' and '.join(reading['changes']) or 'as read'}"
     yield f"  {100 * diagnosis['diagonal']:8.2f} %  a diagonal instead of the hypothesis"

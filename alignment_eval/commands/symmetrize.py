@@ -17,9 +17,9 @@ from alignment_eval.reading import check_sizes
 from alignment_eval.scoring.diagnosis import LOOKED_AT
 
 EPILOG = """\
-Example, after make demo (a second rule stands in for a model of the other direction):
-  align-eval extract out/demo/forced --kind attn_n --heads 1 --setting awo --rule shift-att --output out/other.pharaoh
-  align-eval symmetrize out/demo/hyp.pharaoh out/other.pharaoh --method grow-diag-final --variant lilt
+Example:
+  align-eval symmetrize data/demo/hyp.pharaoh data/demo/hyp.en-de.pharaoh --reverse-swap --method grow-diag-final \\
+      -o out/both.pharaoh
 
 Both files are read as source-target.  Give --reverse-swap if REVERSE is target-source, as a model of the other
 direction writes it.  The signature goes to stderr.
@@ -47,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> None:
     check_method(args.method, args.variant)
     check_new(args.output, args.overwrite)
-    options = read_options(args, "from")
-    forward = read_hypothesis(args.forward, options)
-    reverse = read_hypothesis(args.reverse, replace(options, swap=args.reverse_swap))
+    forward = read_hypothesis(args.forward, read_options(args, "from", one_of=args.forward))
+    options = replace(read_options(args, "from", one_of=args.reverse), swap=args.reverse_swap)
+    reverse = read_hypothesis(args.reverse, options)
     check_sizes(forward.size, reverse.size)
     _warn_of_direction(forward, reverse)
     pairs = progress_bar(zip(forward.each_links(), reverse.each_links()), len(forward), "sentences")

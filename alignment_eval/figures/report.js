@@ -101,7 +101,7 @@ async function showSentence() {
   const mapped = page.maps.length > 0;
   const decoded = entry.status !== "ok" ? null : mapped ? await decode(wanted) : { gold: goldOf(entry) };
   if (wanted !== sentence) return; // another one was chosen meanwhile
-  $("sentence-title").textContent = `Sentence ${entry.id}${mapped ? `: ${page.maps[map].name}` : ""}`;
+  $("sentence-title").textContent = `Sentence ${entry.id} (line ${entry.id + 1})${mapped ? `: ${page.maps[map].name}` : ""}`;
   $("link").hash = `sentence=${entry.id}${mapped ? `&map=${map}` : ""}`;
   $("summary").textContent = decoded ? bySystems(entry) : `No maps: ${entry.status}.`;
   for (const side of ["source", "target"]) {

@@ -91,7 +91,7 @@ class AlignmentFile:
 
     Attributes:
         name, format, hash: of the file.
-        base, swap: how it is read.
+        base, swap, advise: how it is read, and how a message says to read it.
         sure: the number of sure links.
         possible: the number of possible links; the ``sure`` ones are among them.
         linked: the number of sentences with links.
@@ -102,7 +102,8 @@ class AlignmentFile:
 
     def __init__(self, path: str | Path, options: ReadOptions, gold: bool = False, texts: Texts | None = None) -> None:
         self._source = TextFile(path, "one line per sentence (a blank line: no links)", keep=True)
-        self.name, self.swap, self._options = self._source.name, options.swap, options
+        self.name, self.swap, self.advise = self._source.name, options.swap, options.advise
+        self._options = options
         self.format = detect_format(next(iter(self._source)), gold)
         self._is = FORMATS[self.format]
         if gold and not self._is.holds_gold:
@@ -191,15 +192,17 @@ class AlignmentFile:
 
         An index 0 proves base 0.  Without one, :data:`DECIDED` sentences that use index 1 are taken as proof of base 1.
         """
-        stated, warn, give = self._options.base, self._options.warn, partial(self._options.advise, "give")
+        stated, warn, give = self._options.base, self._options.warn, partial(self.advise, "give")
         wanted, name = stated or default, self.name
         if self.zero is not None:
             first = self.where(self.zero)
             if wanted == "1":
-                raise InputError(
-                    f"{first}: the file uses index 0, but it is read as 1-based; {give('base 0')} (if 0 stands for "
-                    f"NULL, as in some NAACL files, remove those links)"
-                )
+                advice = f"{give('base 0')}; if 0 stands for NULL, remove those links"
+                if self._is.is_open:  # naacl: a line is a link, and some files have NULL
+                    numbered = ((number, line.split()[1:3]) for number, line in self._source.lines())
+                    first = f"{name}:{next(number for number, pair in numbered if 0 in map(int, pair))}"
+                    advice = f"if 0 stands for NULL, remove those links (awk '$2 && $3'); else {give('base 0')}"
+                raise InputError(f"{first}: the file uses index 0, but it is read as 1-based; {advice}")
             if wanted == "auto":
                 warn(
                     f"{name}: read as 0-based, because it uses index 0 (first at {first}); {give('base 0')} to be sure"
@@ -218,13 +221,13 @@ class AlignmentFile:
             return 1
         if self.ones >= CONTRADICTED:
             raise InputError(
-                f"{name}: the file is read as 0-based, but {seen}; {give('base 1')}, or {give('base 0-unused')} if the "
+                f"{name}: the file is read as 0-based, but {seen}; {give('base 1')}; or {give('base 0-unused')} if the "
                 f"file really is 0-based"
             )
         if stated is None or self.linked >= DECIDED:
             warn(
                 f"{name}: read as 0-based, but none of its {self.linked} sentences with links uses index 0; "
-                f"{give('base 1')} if it is 1-based"
+                f"if it is 1-based, {give('base 1')}"
             )
         return 0
 
@@ -241,10 +244,10 @@ class AlignmentFile:
             return
         links = [(*link, *size) for sentence, size in zip(self, lengths) for link in sentence.possible]
         if not any(i >= width or j >= height for i, j, height, width in links):
-            advice = self._options.advise("omit" if self.swap else "give", "swap")
+            advice = self.advise("omit" if self.swap else "give", "swap")
             advice = f"with source and target exchanged all links are inside: exchange the two texts, or {advice}"
         elif self.base == 0 and all(0 < i <= height and 0 < j <= width for i, j, height, width in links):
-            advice = f"read as 1-based all links are inside; {self._options.advise('give', 'base 1')}"
+            advice = f"read as 1-based all links are inside; {self.advise('give', 'base 1')}"
         else:
             advice = (
                 "give the texts that it was made from, with the same tokenisation (norm-align --tokens-out); "

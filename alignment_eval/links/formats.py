@@ -82,6 +82,15 @@ _FAST_ALIGN = re.compile(rb".*\|\|\|[ \t]*%s\s*" % _NUMBER)
 _OPENNMT = re.compile(rb".*\|\|\|.*")
 _BAR = b"|||"
 _N_BEST = re.compile(rb"\s*[0-9]+ \|\|\| .* \|\|\| .* \|\|\| .*")
+_COLUMNS = "several columns; expected links with blanks between: keep their column (cut -f), possible links as ipj"
+#: Lines that hold no links -> what they look like.
+_LOOKS = {
+    rb"[^0-9]*": "a header or text; expected links i-j: delete a header (sed 1d)",
+    rb"\w+[\s,;]+[0-9]+[\s,;]+[0-9]+([\s,;]+\w*)?": "NAACL; expected three numbers, sentence i j, and S, P or nothing",
+    rb".*\t.*": _COLUMNS,
+    rb"\w+ +[0-9]+[-p?][0-9]+.*": "a name and links; expected links only: cut -d ' ' -f 2-",
+    rb".*[0-9][-p?][0-9]+[,;].*": "links with commas between; expected blanks: tr ',;' ' '",
+}
 
 
 class Tokens(dict[bytes, Link]):
@@ -127,7 +136,9 @@ def _parse_lines(
         try:
             sentence = (_scored if scored else _pairs)(words, tokens)
         except _BadTokenError as error:
-            raise InputError(f"{name}:{number}: {_wanted(error.args[0], bool(scored))}") from None
+            raise InputError(f"{name}:{number}: {_wanted(error.args[0], bool(scored), line.strip())}") from None
+        if b"\t" in line and b"\t" in line.strip():
+            raise InputError(f"{name}:{number}: {_text(line)} has {_COLUMNS}")
         if not allow_possible and (mark := next((mark for mark in ("p", "?") if mark.encode() in line), None)):
             raise _possible_error(f"{name}:{number}", mark)
         yield sentence
@@ -285,7 +296,7 @@ def _beside(lines: Lines, name: str, before: bool) -> Lines:
         yield number, links if before else behind
 
 
-def _wanted(token: bytes, scored: bool) -> str:
+def _wanted(token: bytes, scored: bool, line: bytes) -> str:
     """What is wrong with a token of a line that should hold links, or links with scores."""
     found = _text(token)
     if token.startswith(b"{"):
@@ -299,6 +310,8 @@ def _wanted(token: bytes, scored: bool) -> str:
             f"{found} is a list of weights, not a link i-j; write links: marian-decoder --alignment hard, "
             f"fairseq-generate --print-alignment hard"
         )
+    if looks := next((looks for form, looks in _LOOKS.items() if re.fullmatch(form, line)), None):
+        return f"{_text(line)} looks like {looks}"
     form = "i-j:p (p a finite number)" if scored else "i-j (sure, such as 2-3), or ipj or i?j (possible)"
     return f"{found} is not a link {form}; whitespace separates links, and i and j are below 1000000"
 

@@ -25,8 +25,8 @@ _MIN_DROP = 0.1
 _MAX_RATIO = 0.75
 #: and if it improves at least this part of the sentences whose AER changes,
 _MIN_BETTER_PART = 0.75
-#: and at least this many more than it makes worse.
-_MIN_BETTER = 10
+#: and at least this many more than it makes worse; of fewer sentences, at least half, and then it is only likely.
+MIN_BETTER = 10
 
 _NOTHING: Links = frozenset()
 
@@ -62,10 +62,10 @@ def diagnose(hypothesis: AlignmentFile, gold: AlignmentFile) -> Diagnosis:
     truth = list(islice(chain(gold, repeat(GoldSentence(_NOTHING))), size))
     as_read, *others = _readings(hypothesis, gold, links, truth)
     others.sort(key=lambda reading: reading.aer)
-    best = as_read
+    best, least = as_read, MIN_BETTER if size >= MIN_BETTER else (size + 1) // 2
     for changes in (1, 2, 3):
         candidate = next((reading for reading in others if len(reading.changes) == changes), best)
-        if explains(best.counts, candidate.counts):
+        if explains(best.counts, candidate.counts, least):
             best = candidate
     return Diagnosis((as_read, *others), None if best is as_read else best, score(map(diagonal, truth), truth).aer)
 
@@ -102,9 +102,9 @@ def _base_changes(hypothesis: AlignmentFile, gold: AlignmentFile) -> dict[int, s
     Only bases that the indices of a file allow are considered; two that are changed alike change nothing.
     """
     changes: dict[int, list[str]] = {0: []}
-    for role, file, sign in (("hyp", hypothesis, 1), ("gold", gold, -1)):
+    for file, sign in ((hypothesis, 1), (gold, -1)):
         for base in sorted(file.bases - {file.base}):
-            changes.setdefault(sign * (file.base - base), []).append(f"give --{role}-base {base}")
+            changes.setdefault(sign * (file.base - base), []).append(file.advise("give", f"base {base}"))
     return {add: " or ".join(options) for add, options in changes.items()}
 
 
@@ -122,8 +122,8 @@ def _best_start(before: Counts, shifted: Counts, by: int) -> int:
     return int((as_is - then[rest]).argmax())
 
 
-def explains(before: Counts, after: Counts) -> bool:
-    """Whether the change from one reading to another explains the AER of the first."""
+def explains(before: Counts, after: Counts, least: int = MIN_BETTER) -> bool:
+    """Whether the change from one reading to another, better in so many sentences, explains the AER of the first."""
     changed = np.any([old != new for old, new in zip(before, after)], axis=0)
     old, new = (float(aer(Counts(*(values[changed] for values in counts)).total())) for counts in (before, after))
     gain = aer(before) - aer(after)
@@ -131,7 +131,7 @@ def explains(before: Counts, after: Counts) -> bool:
     return (
         old - new >= _MIN_DROP
         and new <= _MAX_RATIO * old
-        and better - worse >= _MIN_BETTER
+        and better - worse >= least
         and better >= _MIN_BETTER_PART * (better + worse)
     )
 
@@ -166,7 +166,7 @@ def doubts(hypothesis: AlignmentFile, gold: AlignmentFile) -> str | None:
             f"beyond the gold's indices); if the direction is swapped, {_exchange(gold)}"
         )
     straight = score(map(diagonal, truth), truth).aer
-    if len(truth) < _MIN_BETTER or 0 < own <= straight:
+    if len(truth) < MIN_BETTER or 0 < own <= straight:
         return None
     if own == 0:
         return f"{name}: AER 0: the links equal the gold; check that the hypothesis was not made from the gold"

@@ -183,6 +183,11 @@ def update(pytestconfig):
     return pytestconfig.getoption("--update-examples")
 
 
+def test_the_bundled_links_are_those_of_the_demo(demo):
+    for name in ("hyp.pharaoh", "both.pharaoh"):
+        assert (demo / name).read_text() == (ROOT / "data/demo" / name).read_text()
+
+
 def test_every_command_has_a_page_and_every_page_a_command():
     assert sorted(PAGES) == sorted(COMMANDS)
 

@@ -76,7 +76,7 @@ def test_end_to_end(files, align_eval):
     done = align_eval(*COMMAND, "links", "-o", "out.tsv")
     assert (done.returncode, done.stdout, Path("out.tsv").read_text()) == (0, "", EXPECTED)
     assert "|min_count:1|entries:4|" in done.stderr
-    files("other", "1-1 2p2\n1-1 1-2 2-2\n")
+    files("other", "1-1 2-2\n1-1 1-2 2-2\n")
     words = (*COMMAND, "other", "--links-swap", "--links-base", "1", "--min-count", 2)
     assert align_eval(*words).stdout == "".join(EXPECTED.splitlines(True)[:2])
     done = align_eval(*COMMAND, "links", "--max-words", 2, "--lowercase")

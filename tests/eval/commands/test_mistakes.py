@@ -44,10 +44,20 @@ FILES = {
     "log.valid": printed("valid", 100, loss="2.5"),
     "damaged.parquet": "PAR1xx",
 }
+#: Two files, of which one counts from 1, with their texts; and commands that read them.
+TWO = dict.fromkeys(("hyp", "gold"), "0-0\n" * 9) | dict.fromkeys(("source", "target"), "a b\n" * 9)
+READ_TWO = (
+    "score --gold gold --gold-base 0",
+    "report --source source --target target -o out --hyp",
+    "symmetrize --method union",
+)
 #: Links that are outside unless the texts are exchanged.
 EXCHANGED = {"gold": "1-1 4-2\n1-2\n", "hyp": "0-0 3-1\n0-1\n", "source": "a b c d\na b\n", "target": "x y\nx y\n"}
 MISTAKES = [
     ("scor", {}, 2, "do you mean score?"),
+    (f"{SCORE} --possible keep", {}, 2, "--possible keep (--possible: do you mean align-eval convert --possible?)"),
+    ("score --gold gold hyp -o x.tex", {}, 2, "unrecognized arguments: -o x.tex; see"),
+    ("errors --gold gold hyp --format sentences", {}, 2, "(choose from 'text', 'json'); see"),
     ("score --golf gold hyp", {}, 2, "do you mean --gold?"),
     ("extract run --layer 1", {}, 2, "--layer: do you mean --heads?"),
     (f"{SCORE} --source-text source", {}, 2, "--source-text: do you mean --source?"),
@@ -60,6 +70,8 @@ MISTAKES = [
     ("score --gold ones --gold-base 0 ones", {}, 1, "give --gold-base 1"),
     ("score --gold ones --gold-base 1 ones", {}, 1, "ones: … give --hyp-base 1"),
     ("score --gold gold --gold-base 1 gold --hyp-base 1", {}, 1, "gold: … possible"),
+    *((f"{command} hyp ones", TWO, 1, "ones: … base 1 … convert ones --from-base 1 … -o NEW") for command in READ_TWO),
+    (f"{SCORE} ones --hyp-base 1", {}, 1, "hyp:1: … --hyp-base 0 … convert hyp --from-base 0 … --to-base 1 -o NEW"),
     (f"{SCORE}1", {}, 1, "hyp1 has 1 sentences, but gold has 2"),
     (f"{SCORE} none", {}, 1, "none: "),
     (SCORE, {"hyp": ""}, 1, "hyp: the file is empty"),
@@ -104,11 +116,12 @@ MISTAKES = [
     ("filter text.a --scores scores --keep 0.5 --max-unsupported 0.5 -o out", {}, 2, "--max-unsupported"),
     ("filter text.a --scores scores --keep 2 -o out", {}, 2, "--keep"),
     ("filter text.a --scores scores -o out", {}, 2, "--max-omitted"),
-    (FILTER, {"scores": "omitted\tstatus\n0.5\tok\n"}, 1, "scores:2: … unsupported"),
+    (FILTER, {"scores": "omitted\tstatus\n0.5\tok\n"}, 1, "scores:1: … unsupported"),
     ("filter text.a --scores j.jsonl --keep 1 -o out", {"j.jsonl": '{"omitted": 1}\n'}, 1, "j.jsonl:1: … unsupported"),
     (FILTER, {"scores": "unsupported\tstatus\n0.5\tok\n\tok\n"}, 1, "scores:3: unsupported is ''"),
     (FILTER, {"scores": "unsupported\tstatus\nnan\tok\n"}, 1, "scores:2: unsupported is 'nan'"),
     (f"{LEXICON} far", {}, 1, "far:2: link 2-0 … 2 words in source and 2 in target"),
+    (f"{LEXICON} gold --links-base 1", {}, 1, "gold:1: … possible link (p) … convert --possible"),
     (f"{LEXICON} hyp1", {}, 1, "hyp1 has 1 sentences, but source has 2"),
     (f"{LEXICON} hyp1 --min-count 0", {}, 2, "1 or more"),
     ("merge parts -o out", {}, 1, "parts: … signature"),

@@ -182,6 +182,14 @@ def test_diagnosis(files, call):
     assert "no other reading of the files explains this AER" in call("score", *swapped, "--gold-swap", "--diagnose")[1]
 
 
+@pytest.mark.parametrize("number", [1, 5, 9])
+def test_the_diagnosis_of_few_sentences_is_likely(files, call, number):
+    files("gold", "".join(f"{line}\n" for line in LINES[:number]))
+    asked = ("score", *GOLD_OPTIONS, "gold", "--hyp-base", 1, "--diagnose")
+    assert says(call(*asked, "--gold-swap")[1], f"only {number} sentence … likely {EXCHANGE} or omit --gold-swap")
+    assert says(call(*asked)[1], f"only {number} sentence … too few")
+
+
 def test_where_a_line_is_missing(files, call):
     files("gold", "".join(f"{line}\n" for line in LINES * 2))
     files("hyp", "".join(f"{line}\n" for line in LINES[:3] + LINES[4:] + LINES))

@@ -127,7 +127,7 @@ def test_every_map_shows_its_links_and_values(browser, report):
             if number % 3:
                 continue
             browser.choose_map(number)
-            title = f"Sentence {place}: {chosen['name']}"
+            title = f"Sentence {place} (line {place + 1}): {chosen['name']}"
             browser.until(lambda title=title: browser.text("#sentence-title") == title)
             maps = stacked_maps(records[place], chosen["kind"])[chosen["layer"]][
                 -1 if chosen["head"] is None else chosen["head"]
@@ -195,7 +195,7 @@ def test_filter_and_order(browser):
         assert len(set(aers)) > 1
     first = browser.find("#sentences option")
     first.click()
-    browser.until_title(f"Sentence {first.text.split()[0]}:")
+    browser.until_title(f"Sentence {first.text.split()[0]} (line")
 
 
 def test_keys_in_the_map(browser):
@@ -267,7 +267,7 @@ def test_without_gold_there_are_links_and_no_verdicts(chromium, report, align_ev
     browser = Browser(chromium)
     browser.open(directory / "links.html")
     browser.choose_sentence(2)
-    browser.until_title("Sentence 2: ")
+    browser.until_title("Sentence 2 (line 3): ")
     assert browser.text("#summary").endswith("ours: 3 links. ")
     assert len(browser.texts("#beside .linked")) == 3
     assert len(browser.texts("#map .linked")) == int(browser.text("#summary").split()[0]) > 0

@@ -60,6 +60,15 @@ BAD = [
     ("pharaoh", '{"source": "a", "links": [[0, 0]]}\n', "x.talp:1: … a line of JSON … FILE.pharaoh"),
     ("pharaoh", "1-1:0.25\n", "x.talp:1: '1-1:0.25' has a score"),
     ("scored", "\n1-1\n", "x.talp:2: '1-1' … no score … i-j:p"),
+    ("talp", "0-0\n0-0 1-1\t2-2\n", "x.talp:2: '0-0 1-1\\t2-2' has several columns … blanks … cut -f … ipj"),
+    ("simalign", "0\t0-0\t1-1\n", "x.talp:1: … several columns … cut -f"),
+    ("talp", "der hund\tthe dog\t0-0 1-1\n", "x.talp:1: … several columns … cut -f"),
+    ("talp", "s1\t0-0\n", "x.talp:1: … several columns … cut -f"),
+    ("talp", "s1 0-0 1-1\n", "x.talp:1: … cut -d ' ' -f 2-"),
+    ("talp", "sentence\ti\tj\n1 1 1\n", "x.talp:1: … a header … sed 1d"),
+    *(("talp", f"{line}\n", "x.talp:1: … NAACL … S, P") for line in ("1 1 1 sure", "1\t1\t1\tpossible", "s1 1 1 S")),
+    ("talp", "1,1,1,S\n", "x.talp:1: … NAACL"),
+    ("talp", "0-0, 1-1\n", "x.talp:1: … commas … tr"),
     ("pharaoh", "1-1\n1-1 2p2\n", "x.talp:2: … possible link (p)"),
     ("naacl", "1 1 1\n\n1 1\n", "x.talp:3: … 'sentence i j [S|P] [confidence]' … '1 1'"),
     ("naacl", "1 1 1\n1 1 1 S 1 P\n", "x.talp:2: … '1 1 1 S 1 P'"),
@@ -102,6 +111,8 @@ def slow(lines, scored):
     for line in lines:
         sure = set()
         confidence = {}
+        if "\t" in line.strip():
+            return None
         for token in filter(None, re.split(r"[ \t\r\v\f]+", line)):
             number = r":([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)" if scored else "()"
             match = re.fullmatch(rf"(\d+)([-p?])(\d+){number}", token, re.ASCII | re.IGNORECASE)

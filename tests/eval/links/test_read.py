@@ -131,8 +131,9 @@ def test_sentences_of_fairseq_count_from_0(tmp_path):
 
 
 def test_index_0_of_naacl_may_be_null(tmp_path):
-    with pytest.raises(InputError, match=facts("x.talp: sentence 1: … index 0 … give base 0 … NULL … remove")):
-        read_gold(written(tmp_path, "1 0 1\n1 1 1\n"))
+    for text, line in (("1 0 1\n1 1 1\n", 1), ("1 10 1\n\n2 1 0 S\n", 3)):
+        with pytest.raises(InputError, match=facts(f"x.talp:{line}: … index 0 … NULL … awk … give base 0")):
+            read_gold(written(tmp_path, text))
 
 
 @pytest.mark.parametrize("swap", [False, True])

@@ -14,7 +14,7 @@ EXCHANGE = "exchange the hypothesis with align-eval convert --from-swap --to pha
 def hypothesis(folder, sentences, base=0, **options):
     path = folder / "hyp"
     path.write_text("".join(f"{format_links(links, base)}\n" for links in sentences))
-    return read_hypothesis(path, ReadOptions(base="0-unused", **options))
+    return read_hypothesis(path, ReadOptions(base="0-unused", advise="{} --hyp-{}".format, **options))
 
 
 def gold(folder, sentences, base=0, **options):
@@ -103,6 +103,14 @@ def test_what_explains_an_aer(tmp_path, base, swap, moved, changes):
     assert found.explanation.aer < 0.2 < found.readings[0].aer  # some lines are the same
     warning = doubts(wrong, truth) if len(wrong) == len(truth) else None
     assert warning is None or found.explanation.changes[-1] in warning
+
+
+def test_few_sentences_are_explained_if_half_of_them_are_better(tmp_path):
+    for number in (1, 5, 9):
+        truth = gold(tmp_path, SENTENCES[:number])
+        assert diagnose(hypothesis(tmp_path, LINKS[:number]), truth).explanation is None
+        turned = diagnose(hypothesis(tmp_path, map(transpose, LINKS[:number])), truth)
+        assert turned.explanation.changes == (f"{EXCHANGE} or give --gold-swap",)
 
 
 def test_a_poor_alignment_is_not_explained(tmp_path):
