@@ -146,9 +146,9 @@ def test_marks_leave_the_shade_of_their_cell_visible(words):
     (axes,) = draw(picture(text, text, gold=GoldSentence(links), predicted=links)).axes
     cell = min(axes.get_window_extent().size) / axes.figure.dpi * 72 / words
     for mark in axes.lines:
-        (edge,) = mark.get_path_effects()
-        assert mark.get_markersize() + edge._gc["linewidth"] <= cell
-        assert mark.get_markersize() - edge._gc["linewidth"] >= mark.get_markersize() / 2
+        (edge,) = map(vars, mark.get_path_effects())
+        assert mark.get_markersize() + edge["_gc"]["linewidth"] <= cell
+        assert mark.get_markersize() - edge["_gc"]["linewidth"] >= mark.get_markersize() / 2
 
 
 def test_subwords_have_the_links_of_their_words(make_sentence):
