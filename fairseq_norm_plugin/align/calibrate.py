@@ -139,8 +139,8 @@ def run(args: argparse.Namespace) -> None:
         if not profile.formed:
             say(
                 f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of "
-                f"this model has not formed, or the text is not its languages'; the profile reads the upper layers "
-                f"instead"
+                f"this model has not formed, or the text is not its languages'; the profile reads the upper layers, "
+                f"whose links may still be good"
             )
 
 
