@@ -19,7 +19,6 @@ A profile also keeps how the text of a model is made of raw text, as it is state
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -123,15 +122,11 @@ class TextRecipe:
         return self
 
     def missing_in(self, directory: Path, others: Mapping[Path, str]) -> dict[Path, str]:
-        """The files that a profile in ``directory`` lacks beside it, and ``others``, by the places where it looks.
-
-        Raises:
-            InputError: another file is in such a place.
-        """
+        """The files that a profile in ``directory`` lacks, and ``others``, by their places, which no other file has."""
         missing = {**others}
         for file in (file for files in self.files.values() for file in files):
             place = directory / Path(file).name
-            there = place if os.path.lexists(place) else missing.setdefault(place, file)
+            there = place if place.exists() else missing.setdefault(place, file)
             if file_hash(there) != file_hash(file):
                 raise InputError(
                     f"{there}: is another file than {file}, which the profile would name alike; rename one, or write "

@@ -112,9 +112,8 @@ class Monitor:
     ) -> None:
         self.extraction, self._blocks, self._pads = extraction, blocks, pads
         #: The kinds by block type; without the residual, the ratio of encoder-decoder attention is constantly 1.
-        self._mixing = {
-            block: [kind for kind in mixing if KINDS[kind].residual or block != DECODER_CROSS] for block in blocks
-        }
+        own = [kind for kind in mixing if KINDS[kind].residual]
+        self._mixing = {block: own if block == DECODER_CROSS else mixing for block in blocks}
         self._recorded = RecordedMaps(tuple(range(layers)), ("head_attn_w", "layer_attn_n"))
         #: Metric of a layer -> the map that it scores, by the axes [setting, layer, kind] of the counts.
         self.maps = {
@@ -124,17 +123,13 @@ class Monitor:
             for setting, layer, kind in itertools.product(SETTINGS, range(layers), KIND_LETTERS)
         }
         self._no_hits = np.zeros((len(SETTINGS), layers, len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
-        places = [(block, layer) for block, number in blocks.items() for layer in range(number)]
+        places = [((block, layer), kinds) for block, kinds in self._mixing.items() for layer in range(blocks[block])]
         #: Mixing ratio -> the key of the number of positions that it is averaged over.
         self._positions = {
-            mixing_name(*place, kind): f"_{mixing_name(*place, 'positions')}"
-            for place in places
-            for kind in self._mixing[place[0]]
+            mixing_name(*at, kind): f"_{mixing_name(*at, 'positions')}" for at, kinds in places for kind in kinds
         }
         #: What is summed, by the axes [block, layer, kind].
-        self._mixing_keys = [
-            f"_{mixing_name(*place, kind)}" for place in places for kind in (*self._mixing[place[0]], "positions")
-        ]
+        self._mixing_keys = [f"_{mixing_name(*at, kind)}" for at, kinds in places for kind in (*kinds, "positions")]
         #: The pair that is drawn, and its maps in the last validation.
         self.pictured: tuple[GoldPair, SentenceMaps] | None = None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from alignment_eval import __version__
 from alignment_eval.commands import COMMANDS
 from tests.integration.conftest import PATH, PROGRAMS, ROOT, run_program
 
@@ -181,6 +182,12 @@ def bash(root, environment):
 def update(pytestconfig):
     """Whether the pages are to be rewritten."""
     return pytestconfig.getoption("--update-examples")
+
+
+@pytest.mark.parametrize("name", ["CITATION.cff", "README.md"])
+def test_citations_name_the_version(name):
+    named = re.findall(r"^ *version(?:: | = \{)([\d.]+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+    assert {*named} == {__version__}
 
 
 def test_every_command_has_a_page_and_every_page_a_command():
