@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("output")
     add_output(
         group,
-        "the profile (default: CHECKPOINT.align.json); its table and the profile of a second model go beside it",
+        "the profile (default: CHECKPOINT.align.json); its table, its codes, and that of a second model go beside it",
     )
     add_speed_arguments(parser)
     return parser
