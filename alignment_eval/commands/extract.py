@@ -132,7 +132,7 @@ def _profile(records: Records, named: str | None, reverse: bool) -> Profile:
         if (table := profile.table) is not None:
             profile = replace(profile, table=replace(table, name=str(records.directory / Path(table.name).name)))
     if profile is None:
-        raise UsageError(f"{records.directory}: no profile names maps: name them by --heads, or give a --profile FILE")
+        raise UsageError(f"{records.directory}: no profile; give --heads, or the --profile of norm-align calibrate")
     if beyond := profile.maps.heads.beyond(info.layers, info.heads, str(records.directory)):
         raise InputError(f"{profile.name}: reads {beyond}: expected records with its layers")
     return profile

@@ -34,6 +34,8 @@ MARKS: dict[str, tuple[str, str, float, str]] = {
     "possible": ("gold, possible", "D", 0.7, "black"),
     "predicted": ("predicted", "o", 0.6, style.ACCENT),
 }
+#: The largest mark as a share of its cell, and the widths of outlines and of their white edges, as shares of a mark.
+_OF_CELL, _OUTLINE, _EDGED = 0.8, 0.12, 0.2
 #: The smallest type of words, in points.
 SMALLEST_TYPE = 5.5
 #: In sizes of type: the smallest cell whose words do not overlap, and the largest cell.
@@ -129,7 +131,7 @@ def draw_maps(picture: Picture, ax: Axes | None = None) -> list[list[Axes]]:
             ax.figure.colorbar(mesh, ax=ax, label=picture.bar).outline.set_visible(False)
         cell = min(_room(ax, picture))
         ax.tick_params(labelsize=_type_of(cell))
-        _mark_links(ax, picture, panel, min(_type_of(cell), 72 * cell), "0-0")
+        _mark_links(ax, picture, panel, min(_type_of(cell), _OF_CELL * 72 * cell), "0-0")
         if 72 * cell < SMALLEST_TYPE:
             warn_user("words overlap on these Axes: give them a larger figure")
     return [[ax]]
@@ -176,7 +178,7 @@ def _compose(figure: Figure, picture: Picture, widths: Sequence[float], legend: 
             title = "\n".join(textwrap.wrap(panel.title, max(8, int(130 * inner / size))))
             axes.set_title(title, fontsize=size, loc="left", parse_math=False)
             axes.tick_params(labelsize=size)
-            _mark_links(axes, picture, panel, min(size, 72 * room), f"{r}-{c}")
+            _mark_links(axes, picture, panel, min(size, _OF_CELL * 72 * room), f"{r}-{c}")
     marks = {str(line.get_label()): line for axes in figure.axes for line in axes.lines}
     if legend and marks:
         style.add_legend(figure, list(marks.values()), list(marks))
@@ -275,9 +277,10 @@ def _mark_links(axes: Axes, picture: Picture, panel: Panel, size: float, number:
 
     gold = GoldSentence(frozenset()) if picture.gold is None else picture.gold
     series = {"sure": gold.sure, "possible": gold.possible - gold.sure, "predicted": panel.predicted}
-    look: dict[str, Any] = {"fillstyle": "none", "path_effects": [withStroke(linewidth=1.9, foreground="white")]}
+    look: dict[str, Any] = {"fillstyle": "none", "markeredgewidth": _OUTLINE * size}
+    look["path_effects"] = [withStroke(linewidth=_EDGED * size, foreground="white")]
     for name, links in series.items():
         label, marker, share, colour = MARKS[name]
         if places := cells(links, picture.source, picture.target):
             look |= {"markersize": share * size, "color": colour, "label": label, "gid": f"{name}-{number}"}
-            axes.plot(*zip(*places), marker, markeredgewidth=0.9, **look)
+            axes.plot(*zip(*places), marker, **look)

@@ -400,7 +400,7 @@ class SentenceMaps:
         if not (KINDS[kind].quantities[-1] in self.arrays if whole_layer else self._has(kind)):
             raise InputError(
                 f"the records have no map kind {kind!r} (they have {', '.join(self.kinds) or 'none'}): record it "
-                f"(--norm-record-kinds {kind})"
+                f"(--norm-record-kinds {kind}; in Python maps(…, kinds=['{kind}']))"
             )
         return KINDS[kind]
 

@@ -296,7 +296,8 @@ def _reasons(method: AlignmentMethod, profiles: Sequence[Profile]) -> list[str]:
         elif not profile.formed:
             agreement = f"{100 * (profile.figure or 0):.0f} %"
             remarks.append(
-                f"the alignment of this model has not formed: above chance its maps agree in {agreement} of their links"
+                f"no two maps agree enough to be chosen, above chance in {agreement} of their links, so the upper "
+                f"layers are read, whose links may still be good"
             )
     return [read, f"profile: {', '.join([first, *others])}", *dict.fromkeys(remarks)]
 

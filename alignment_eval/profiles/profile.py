@@ -19,7 +19,7 @@ A profile also keeps how the text of a model is made of raw text, as it is state
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, Optional, Union
@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from alignment_eval.command_line import check_types, option
-from alignment_eval.errors import InputError, UsageError, printable, warn_user
+from alignment_eval.errors import InputError, UsageError, printable
 from alignment_eval.extraction.extract import in_units, stacked_maps
 from alignment_eval.extraction.lexical_table import count_lexical_table
 from alignment_eval.extraction.method import DEFAULTS, ExtractionOptions, MapName, MapNames
@@ -121,14 +121,21 @@ class TextRecipe:
                     raise ValueError(f"{place} is a path, outside of the directory of the profile")
         return self
 
-    def kept_in(self, directory: Path, languages: tuple[str, str]) -> TextRecipe:
-        """The recipe for a profile in ``directory``; warns of files that lie elsewhere."""
-        for file in (Path(file) for files in self.files.values() for file in files):
-            if file.resolve().parent != directory.resolve():
-                warn_user(
-                    f"{file}: is not in {directory}, where the profile looks for it; copy it there, or state it in "
-                    f"each call"
+    def missing_in(self, directory: Path, others: Mapping[Path, str]) -> dict[Path, str]:
+        """The files that a profile in ``directory`` lacks, and ``others``, by their places, which no other file has."""
+        missing = {**others}
+        for file in (file for files in self.files.values() for file in files):
+            place = directory / Path(file).name
+            there = place if place.exists() else missing.setdefault(place, file)
+            if file_hash(there) != file_hash(file):
+                raise InputError(
+                    f"{there}: is another file than {file}, which the profile would name alike; rename one, or write "
+                    f"the profile (-o) in another directory"
                 )
+        return missing
+
+    def kept(self, languages: tuple[str, str]) -> TextRecipe:
+        """The recipe as a profile keeps it, whose files lie beside it."""
         return TextRecipe(
             tokenizer=None if self.tokenizer == "none" else self.tokenizer,
             lowercase=self.lowercase,

@@ -21,7 +21,7 @@ from alignment_eval.extraction.lexical_table import (
     write_lexical_table,
 )
 from alignment_eval.extraction.method import DEFAULTS
-from alignment_eval.files import check_new, signature, write_lines
+from alignment_eval.files import check_new, signature, write_bytes, write_lines
 from alignment_eval.profiles.chosen import OF_TEXT, AlignmentOptions, choose_method, described
 from alignment_eval.profiles.profile import FORMED, NO_PROFILE, Profile, TableFile, reverse_profile_path
 from alignment_eval.reading import file_hash
@@ -76,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     group = parser.add_argument_group("output")
     add_output(
         group,
-        "the profile (default: CHECKPOINT.align.json); its table and the profile of a second model go beside it",
+        "the profile (default: CHECKPOINT.align.json); its table, its codes, and that of a second model go beside it",
     )
     add_speed_arguments(parser)
     return parser
@@ -101,12 +101,15 @@ def run(args: argparse.Namespace) -> None:
     name = f"{Path(files[0]).name.removesuffix('.json')}.parquet"
     tables = [Path(file).with_name(name) for file in files] if args.table_pairs else []
     of_text = (file for model in models for file in model.text.paths)
-    outputs = [*files[args.output is not None :], *dict.fromkeys(tables)]
+    copies: dict[Path, str] = {}  # a profile names no file elsewhere, and may be moved with its directory
+    for model, file in zip(models, files):
+        copies = model.text.missing_in(Path(file).parent, copies)
+    outputs = [*files[args.output is not None :], *dict.fromkeys(tables), *copies]
     check_outputs(args, [*other_inputs(args), *of_text], map(str, outputs))
-    for file in [*files, *tables]:
+    for file in [*files, *tables, *copies]:
         check_new(file, args.overwrite)
     of_windows = WindowAligner(text, models, AlignmentOptions(max_tokens=args.max_tokens))
-    recipes = [model.text.kept_in(Path(file).parent, model.languages) for model, file in zip(models, files)]
+    recipes = [model.text.kept(model.languages) for model in models]
     pairs = usable_pairs(of_windows.first_pairs(), models)
     if len(pairs) < DEFAULTS.fewest_pairs:
         raise InputError(
@@ -119,6 +122,9 @@ def run(args: argparse.Namespace) -> None:
     text.check_unchanged()
     if len(profiles) > 1:
         profiles = [profiles[0].with_reverse(profiles[1]), profiles[1].with_reverse(profiles[0])]
+    for place, original in copies.items():
+        write_bytes(place, [Path(original).read_bytes()])
+        say(f"norm-align calibrate: {original} is copied to {place}, beside the profile that names it")
     found = versions()
     for number, (file, profile, recipe) in enumerate(zip(files, profiles, recipes)):
         named = signature(pairs=profile.pairs, **profile.fields(), torch=found["torch"], fairseq=found["fairseq"])
@@ -133,8 +139,8 @@ def run(args: argparse.Namespace) -> None:
         if not profile.formed:
             say(
                 f"norm-align calibrate: no AWI and AWO map agree to {100 * FORMED:.0f} % or more: the alignment of "
-                f"this model has not formed, or the text is not its languages'; the profile reads the upper layers "
-                f"instead"
+                f"this model has not formed, or the text is not its languages'; the profile reads the upper layers, "
+                f"whose links may still be good"
             )
 
 

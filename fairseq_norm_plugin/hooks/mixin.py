@@ -182,7 +182,9 @@ class NormMixin:
             chosen = choose_method(AlignmentOptions(), 1, [profile], None)
         options = resolve(self.cfg, layers, heads, chosen)
         kind, layer = options.maps.kind, options.maps.heads[0].layer
-        logger.info("maps: %s of decoder layer %d of %d (counted from 0)", kind, layer, layers)
+        read = {PRINT: style, ALIGNMENTS: options.extraction and options.extraction is not chosen}
+        if by := [name for name, given in read.items() if given]:
+            logger.info("%s: %s of decoder layer %d of %d (counted from 0)", ", ".join(by), kind, layer, layers)
         if style and kind not in DEFAULT_KINDS:
             raise UsageError(
                 f"--print-alignment cannot show --norm-map {kind}, only {' or '.join(DEFAULT_KINDS)}; "

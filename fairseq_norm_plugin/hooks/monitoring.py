@@ -30,12 +30,12 @@ from alignment_eval.extraction.extract import linked_cells
 from alignment_eval.extraction.method import ExtractionOptions, MapName, MapNames
 from alignment_eval.figures.maps import Picture, draw, panel_of, sides_of
 from alignment_eval.figures.style import kind_name, place_name, save_figure
-from alignment_eval.maps.sentence import DEFAULT_KINDS, SentenceMaps
+from alignment_eval.maps.sentence import DEFAULT_KINDS, KINDS, SentenceMaps
 from alignment_eval.maps.words import SETTINGS
 from alignment_eval.parts import differing
 from alignment_eval.scoring.aer import METRICS, Counts
 from fairseq_norm_plugin.capture.attention import MapCapture, capturing, norm_attentions
-from fairseq_norm_plugin.capture.layers import ENCODER_SELF, mixing_positions
+from fairseq_norm_plugin.capture.layers import DECODER_CROSS, ENCODER_SELF, mixing_positions
 from fairseq_norm_plugin.capture.recorder import BatchMaps, RecordedMaps, Recorder, layers_and_heads, real_positions
 from fairseq_norm_plugin.formulas.block import Block
 from fairseq_norm_plugin.formulas.kinds import mixing_ratio
@@ -90,6 +90,11 @@ def mixing_name(block: str, layer: int, kind: str) -> str:
     return f"mixing_{block.replace('.', '_')}_l{layer}_{kind}"
 
 
+def _mixing_sums(block: Block, kinds: Sequence[str], positions: Tensor) -> list[float]:
+    ratios = (mixing_ratio(block, kind).double()[positions] for kind in kinds)
+    return [*(float(of_kind.sum()) for of_kind in ratios), int(positions.sum())]
+
+
 class Monitor:
     """Counts validation batches that have gold, and derives the metrics from the counts.
 
@@ -105,7 +110,10 @@ class Monitor:
         blocks: Mapping[str, int],
         pads: tuple[int, int],
     ) -> None:
-        self.extraction, self._mixing, self._blocks, self._pads = extraction, mixing, blocks, pads
+        self.extraction, self._blocks, self._pads = extraction, blocks, pads
+        #: The kinds by block type; without the residual, the ratio of encoder-decoder attention is constantly 1.
+        own = [kind for kind in mixing if KINDS[kind].residual]
+        self._mixing = {block: own if block == DECODER_CROSS else mixing for block in blocks}
         self._recorded = RecordedMaps(tuple(range(layers)), ("head_attn_w", "layer_attn_n"))
         #: Metric of a layer -> the map that it scores, by the axes [setting, layer, kind] of the counts.
         self.maps = {
@@ -115,13 +123,13 @@ class Monitor:
             for setting, layer, kind in itertools.product(SETTINGS, range(layers), KIND_LETTERS)
         }
         self._no_hits = np.zeros((len(SETTINGS), layers, len(KIND_LETTERS), len(LINKS)), dtype=np.int64)
-        places = [(block, layer) for block, number in blocks.items() for layer in range(number)]
+        places = [((block, layer), kinds) for block, kinds in self._mixing.items() for layer in range(blocks[block])]
         #: Mixing ratio -> the key of the number of positions that it is averaged over.
         self._positions = {
-            mixing_name(*place, kind): f"_{mixing_name(*place, 'positions')}" for place in places for kind in mixing
+            mixing_name(*at, kind): f"_{mixing_name(*at, 'positions')}" for at, kinds in places for kind in kinds
         }
         #: What is summed, by the axes [block, layer, kind].
-        self._mixing_keys = [f"_{mixing_name(*place, kind)}" for place in places for kind in (*mixing, "positions")]
+        self._mixing_keys = [f"_{mixing_name(*at, kind)}" for at, kinds in places for kind in (*kinds, "positions")]
         #: The pair that is drawn, and its maps in the last validation.
         self.pictured: tuple[GoldPair, SentenceMaps] | None = None
 
@@ -198,13 +206,9 @@ class Monitor:
         captures = []
         for type_, layers in self._blocks.items():
             positions = mixing_positions(type_, source if type_ == ENCODER_SELF else target)
-            sums = partial(self._mixing_sums, positions=positions)
+            sums = partial(_mixing_sums, kinds=self._mixing[type_], positions=positions)
             captures.append(MapCapture(type_, range(layers), sums, first_pass=first_pass))
         return captures
-
-    def _mixing_sums(self, block: Block, positions: Tensor) -> list[float]:
-        ratios = (mixing_ratio(block, kind).double()[positions] for kind in self._mixing)
-        return [*(float(of_kind.sum()) for of_kind in ratios), int(positions.sum())]
 
     def log(self, logging_outputs: Sequence[dict[str, Any]]) -> None:
         """Add the counts of ``logging_outputs`` to fairseq's metrics, and the metrics derived from them.
@@ -280,11 +284,9 @@ class MonitorMixin:
             self._files = files_of_gold(cfg)
             layers, heads = layers_and_heads([self.built])
             maps = named_maps(cfg, layers, heads)
-            if maps.kind not in DEFAULT_KINDS or cfg.norm_heads is not None:
-                raise UsageError(
-                    f"--aer-gold does not work with --norm-map {maps.kind} and --norm-heads {cfg.norm_heads}: "
-                    f"monitoring reads whole layers with map {' or '.join(DEFAULT_KINDS)}"
-                )
+            if maps.kind not in DEFAULT_KINDS:
+                expected = f"monitoring reads {' or '.join(DEFAULT_KINDS)}, of whole layers"
+                raise UsageError(f"--aer-gold does not work with --norm-map {maps.kind}: {expected}")
             mixing = () if cfg.aer_mixing is None else parse_kinds(cfg.aer_mixing, "--aer-mixing", MONITORED_MIXING)
             blocks = Counter(attention.site.block for attention in norm_attentions(self.built)) if mixing else {}
             pads = self.source_dictionary.pad(), self.target_dictionary.pad()

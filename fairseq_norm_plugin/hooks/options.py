@@ -42,7 +42,8 @@ class NormConfig(FairseqDataclass):  # type: ignore[misc]  # fairseq is untyped
     """
 
     norm_map: Optional[str] = option(
-        f"map that --print-alignment and --norm-alignments use: {kinds_help()} (default: {DEFAULTS.kind})"
+        f"map of --print-alignment and --aer-gold, {' or '.join(DEFAULT_KINDS)}, or of --norm-alignments, any of "
+        f"{kinds_help()} (default: {DEFAULTS.kind})"
     )
     norm_layer: Optional[int] = option(
         "decoder layer of that map, counted from 0 (papers count from 1); default: the second last, which aligns best "
@@ -95,8 +96,8 @@ class MonitorConfig(FairseqDataclass):  # type: ignore[misc]
     )
     aer_gold_base: Optional[str] = option("index base of the gold, 0 or 1; required with --aer-gold")
     aer_mixing: Optional[str] = option(
-        f"also log mixing ratios of every block in these subsets, of kinds {', '.join(MONITORED_MIXING)}, as "
-        f"mixing_<block>_l<layer>_<kind>"
+        f"also log mixing ratios of every block in these subsets, as mixing_<block>_l<layer>_<kind>: kinds, separated "
+        f"by commas, of {', '.join(MONITORED_MIXING)}, such as attnres_n,attnresln_n"
     )
     aer_picture: Optional[int] = option(
         f"a sentence of the first of these subsets, from 0: each validation draws its map in the layer of the lowest "

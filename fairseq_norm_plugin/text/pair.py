@@ -22,14 +22,14 @@ from alignment_eval.maps.sentence import SentenceSide, Span, marks_of_tools
 from alignment_eval.transfer.pieces import Strings, is_inside_word
 from alignment_eval.transfer.units import character_spans
 from fairseq_norm_plugin.text.offsets import Tokenizer, TracedText, is_visible, word_spans
-from fairseq_norm_plugin.text.subwords import Segmenter
+from fairseq_norm_plugin.text.subwords import BpeSegmenter, Segmenter
 
 #: A side without tokens, and its ids.
 NO_SIDE, NO_IDS = SentenceSide.of_words(()), torch.empty(0, dtype=torch.long)
 #: Commas and full stops apart from words, and at their end.
 _APART, _ATTACHED = re.compile(r" [,.](?= |$)"), re.compile(r"\w[,.](?= |$)")
-#: Lines look tokenised if so many commas and full stops are apart.
-_FEWEST_APART = 10
+#: Lines look tokenised, or raw, if so many commas and full stops are apart, or attached.
+_FEWEST_MARKS = 10
 #: The languages whose rules sentencex has, as NLLB names them (``deu_Latn``), and by its own names.
 _KNOWN_TO_SENTENCEX = dict(
     re.findall(
@@ -52,6 +52,7 @@ class Line:
         side: the tokens that the model reads, with their words.
         ids: their ids in the model's dictionary, with the special tokens around them.
         unknown: how many of them the dictionary lacks.
+        capitals: how many of these it has in lower case.
         certain: whether the words are certainly those of the text (tokens.Spelling).
         copies: the characters of strings that stand in the other line, too, and that no model reads
             (:func:`with_copies`); the other line has as many, in the same order.
@@ -65,6 +66,7 @@ class Line:
     side: SentenceSide = field(default=NO_SIDE, compare=False)
     ids: Tensor = field(default=NO_IDS, compare=False)
     unknown: int = 0
+    capitals: int = 0
     certain: bool = True
     copies: tuple[Span, ...] = ()
     sentences: tuple[Line, ...] = ()
@@ -154,6 +156,8 @@ class TextPipeline:
         self._tokenizer = tokenizer
         self._lowercase = lowercase
         self._tokenizes = words == "tokens" and word_tokenizer is not None
+        # codes cut words, so without a tokenizer a comma stays a part of its word
+        self._needs_tokens = word_tokenizer is None and isinstance(segmenter, BpeSegmenter)
         self._word_spans: Callable[[str], Sequence[Span]] = character_spans if words == "characters" else word_spans
         if words == "tokens" and word_tokenizer is not None:
             self._word_spans = lambda text: word_tokenizer.trace(text).tokens()
@@ -188,22 +192,21 @@ class TextPipeline:
         return Line.joined([Line(text, tuple(own), text) for text, own in zip(texts, spans)])
 
     def prepared(self, lines: Sequence[str]) -> str | None:
-        """What shows that ``lines`` were cut or tokenised already, and what to do; None: nothing does."""
+        """What shows that ``lines`` are not in the form that is read, and what to do; None: nothing does."""
         if not self._segmenter.reads_raw:
             return None
         cut, escaped = marks_of_tools(lines)
         if cut:
             return f"looks cut into subwords: {cut}; state --bpe none, or give the text before it was cut"
-        if not self._tokenizes:
-            return None
         apart, attached = (sum(len(mark.findall(line)) for line in lines) for mark in (_APART, _ATTACHED))
-        if escaped:
-            found = escaped
-        elif apart >= _FEWEST_APART and apart > 2 * attached:
-            found = f"{apart} of {apart + attached} commas and full stops of the sampled lines stand apart from words"
-        else:
-            return None
-        return f"looks tokenised: {found}; state --tokenizer none, or give raw text"
+        found = "{} of {} commas and full stops of the sampled lines {}"
+        if self._tokenizes and (escaped or (apart >= _FEWEST_MARKS and apart > 2 * attached)):
+            found = escaped or found.format(apart, apart + attached, "stand apart from words")
+            return f"looks tokenised: {found}; state --tokenizer none, or give raw text"
+        if self._needs_tokens and attached >= _FEWEST_MARKS and attached > 2 * apart:
+            found = found.format(attached, apart + attached, "are part of words, as no tokenizer is used")
+            return f"looks raw: {found}; state that of the training text, such as --tokenizer moses, or give tokens"
+        return None
 
     def segment(self, line: Line, before: Sequence[str] = (), after: Sequence[str] = ()) -> SentenceSide:
         """The subwords of a line, and the words that they belong to, by overlap of their spans in the line.

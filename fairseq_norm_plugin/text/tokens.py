@@ -96,21 +96,24 @@ class Vocabulary:
 
 
 class UnknownTokens:
-    """Counts the ``tokens`` of sentence pairs by side, and how many of them are ``unknown``."""
+    """Counts the ``tokens`` of sentence pairs by side, how many are ``unknown``, and how many only for ``capitals``."""
 
     def __init__(self) -> None:
         self.tokens: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
+        self.capitals = 0
 
-    def add(self, side: str, tokens: int, unknown: int) -> None:
+    def add(self, side: str, tokens: int, unknown: int, capitals: int = 0) -> None:
         """Count a side of a pair."""
         self.tokens[side] += tokens
         self.unknown[side] += unknown
+        self.capitals += capitals
 
     def update(self, other: UnknownTokens) -> None:
         """Count what another one has counted."""
         self.tokens.update(other.tokens)
         self.unknown.update(other.unknown)
+        self.capitals += other.capitals
 
     def warning(self) -> str | None:
         """A warning if many tokens so far are unknown, with the shares of all such sides."""
@@ -121,10 +124,10 @@ class UnknownTokens:
         ]
         if not shares:
             return None
-        return (
-            f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case and BPE codes "
-            f"are those of its training"
-        )
+        remedy = "check that language, tokenisation, case and BPE codes are those of its training"
+        if 2 * self.capitals > self.unknown.total():
+            remedy = "the model knows most of them in lower case: state --lowercase"
+        return f"unknown to the model so far: {', '.join(shares)}; {remedy}"
 
 
 # ---- the tokens around a sentence pair

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from alignment_eval import __version__
 from alignment_eval.commands import COMMANDS
 from tests.integration.conftest import PATH, PROGRAMS, ROOT, run_program
 
@@ -186,6 +187,12 @@ def update(pytestconfig):
 def test_the_bundled_links_are_those_of_the_demo(demo):
     for name in ("hyp.pharaoh", "both.pharaoh"):
         assert (demo / name).read_text() == (ROOT / "data/demo" / name).read_text()
+
+
+@pytest.mark.parametrize("name", ["CITATION.cff", "README.md"])
+def test_citations_name_the_version(name):
+    named = re.findall(r"^ *version(?:: | = \{)([\d.]+)", (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+    assert {*named} == {__version__}
 
 
 def test_every_command_has_a_page_and_every_page_a_command():

@@ -233,7 +233,7 @@ def test_the_profile_is_that_of_the_records_or_the_one_named(profiled, call):
 @pytest.mark.parametrize(
     ("options", "status", "message"),
     [
-        (("run",), 2, "run: no profile names maps: name them by --heads, or give a --profile FILE"),
+        (("run",), 2, "run: no profile; give --heads, or the --profile of norm-align calibrate"),
         (("run", "--profile", "other"), 1, "other: reads map 8 (LAYER.HEAD, or LAYER for a whole layer), but"),
         (("run", "--profile", "head"), 1, "head: reads map 0.3 (LAYER.HEAD, or LAYER for a whole layer), but run has"),
         (("run", "--profile", "of2"), 1, "of2: is the profile of model m2"),

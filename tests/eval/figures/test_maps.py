@@ -139,6 +139,18 @@ def test_type_is_that_of_rc_params_and_two_maps_fit_one_figure():
     check_print(figure)
 
 
+@pytest.mark.parametrize("words", [3, 40])
+def test_marks_leave_the_shade_of_their_cell_visible(words):
+    text = " ".join(["ab"] * words)
+    links = frozenset({(0, 0)})
+    (axes,) = draw(picture(text, text, gold=GoldSentence(links), predicted=links)).axes
+    cell = min(axes.get_window_extent().size) / axes.figure.dpi * 72 / words
+    for mark in axes.lines:
+        (edge,) = map(vars, mark.get_path_effects())
+        assert mark.get_markersize() + edge["_gc"]["linewidth"] <= cell
+        assert mark.get_markersize() - edge["_gc"]["linewidth"] >= mark.get_markersize() / 2
+
+
 def test_subwords_have_the_links_of_their_words(make_sentence):
     source, target = sides_of(make_sentence(source="<de> a@@ b </s>", target="x y@@ z </s>"), "token")
     assert set(cells({(0, 1)}, source, target)) == {(column, row) for column in (1, 2) for row in (1, 2)}

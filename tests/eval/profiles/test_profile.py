@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -16,6 +17,7 @@ from alignment_eval.profiles import profile
 from alignment_eval.profiles.profile import (
     Profile,
     TableFile,
+    TextRecipe,
     choose_by_agreement,
     find_profile,
     fit_profile,
@@ -45,6 +47,21 @@ def test_what_is_written_is_read(write, profile):
     path = write(profile.to_json())
     assert read_profile(path) == profile
     assert read_profile(path).name == str(path)
+
+
+def test_which_files_a_profile_lacks_beside_it(tmp_path):
+    for name, text in (("a/codes", "one"), ("b/codes", "two"), ("c/codes", "one"), ("a/other", "")):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    one, two = (TextRecipe(files={"bpe_codes": [str(tmp_path / name / "codes")]}) for name in "ab")
+    place = tmp_path / "d"
+    missing = one.missing_in(place, {})
+    assert missing == {place / "codes": str(tmp_path / "a/codes")}
+    assert one.missing_in(place, missing) == missing
+    assert one.missing_in(tmp_path / "c", {}) == {}
+    for directory, others in ((tmp_path / "a", {}), (place, missing)):
+        with pytest.raises(InputError, match=re.escape(str(tmp_path / "a/codes"))):
+            two.missing_in(directory, others)
 
 
 def test_too_few_pairs_to_choose_by(make_sentence):

@@ -30,12 +30,17 @@ def add_profiles(models):
 def call(models, capsys, tmp_path):
     """Run ``norm-align``; (status, stdout, stderr)."""
 
-    def call(*words, pairs=60, texts=(DEMO / "demo.de", DEMO / "demo.en")):
+    def call(
+        *words,
+        pairs=60,
+        texts=(DEMO / "demo.de", DEMO / "demo.en"),
+        codes=("--bpe-codes", models / "codes.bpe"),
+    ):
         files = [written(tmp_path / f"text{file.suffix}", file.read_text().splitlines()[:pairs]) for file in texts]
         calibrating = words[:1] == ("calibrate",)
         command = ["calibrate"] if calibrating else ["-o", tmp_path / "out", "--overwrite"]
         command += ["--path", models / "checkpoint.pt", "--data", DEMO, "-s", "de", "-t", "en", "--cpu"]
-        command += ["--bpe-codes", models / "codes.bpe", "--source-text", files[0], "--target-text", files[1]]
+        command += [*codes, "--source-text", files[0], "--target-text", files[1]]
         capsys.readouterr()
         status = cli.main([str(word) for word in (*command, *words[calibrating:])])
         output = capsys.readouterr()
@@ -79,13 +84,26 @@ def test_a_named_profile_has_what_belongs_to_it_beside_it(call, models, tmp_path
     place.mkdir()
     done = call("calibrate", *both(models), "-o", place / "p.json")
     assert done.status == 0, done.err
-    assert sorted(file.name for file in place.iterdir()) == ["p.json", "p.parquet", "p.reverse.json"]
+    assert sorted(file.name for file in place.iterdir()) == ["codes.bpe", "p.json", "p.parquet", "p.reverse.json"]
+    assert file_hash(place / "codes.bpe") == file_hash(models / "codes.bpe")
     assert not list(models.glob("checkpoint*.align.*"))
     by_name = call(*both(models), "--profile", place / "p.json", pairs=8)
     exchanged = call(*both(models), "--profile", place / "p.reverse.json", pairs=8)
     assert (by_name.status, exchanged.status) == (0, 1)  # the second one is of the other model
+    moved = place.rename(tmp_path / "moved")
+    profiled = call("--profile", moved / "p.json", *both(models), pairs=8, codes=())
+    assert (profiled.status, profiled.lines) == (0, by_name.lines), profiled.err
     assert call("calibrate", *both(models)).status == 0
     assert call(*both(models), pairs=8).lines == by_name.lines
+
+
+def test_files_of_one_name_beside_a_profile(call, models, tmp_path):
+    place = tmp_path / "own"
+    place.mkdir()
+    other = written(place / "codes.bpe", ["#version: 0.2", "a b"])
+    done = call("calibrate", "-o", place / "p.json", pairs=30)
+    assert (done.status, str(other) in done.err, str(models / "codes.bpe") in done.err) == (1, True, True)
+    assert list(place.iterdir()) == [other]
 
 
 def test_a_profile_of_one_direction_and_without_a_table(call, models):

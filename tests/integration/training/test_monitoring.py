@@ -232,7 +232,7 @@ def set_up(train_config):
         ({"aer_gold_base": None}, "--aer-gold-base is missing; give 0 or 1"),
         ({"max_valid_steps": 3}, "--max-valid-steps 3: the AER would cover a part"),
         ({"norm_layer": 2}, "--norm-layer 2: .*layers 0, 1 of"),
-        ({"norm_map": "alti"}, "--norm-map alti .*monitoring reads whole layers with map attn_w or attn_n"),
+        ({"norm_map": "alti"}, "--norm-map alti.*attn_w or attn_n"),
         ({"norm_heads": "1"}, "--norm-heads 1 has no effect here.*omit --norm-heads"),
         ({"norm_records": "r"}, "--norm-records r has no effect"),
         ({"aer_gold": None}, "--aer-gold-base 1 has no effect here: it belongs to --aer-gold"),

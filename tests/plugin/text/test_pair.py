@@ -18,7 +18,8 @@ from fairseq_norm_plugin.text.pair import (
     spans_of_words,
     with_copies,
 )
-from fairseq_norm_plugin.text.subwords import LineSegmenter, MarkedSubwords
+from fairseq_norm_plugin.text.subwords import BpeSegmenter, LineSegmenter, MarkedSubwords
+from tests.demo import DEMO
 from tests.facts import facts
 
 
@@ -81,6 +82,20 @@ def test_text_that_is_prepared_already_is_named(line, facts_of):
     assert TextPipeline(MarkedSubwords("none")).prepared([line] * 30) is None
     tokens = TextPipeline(LineSegmenter(str, str, "words")).prepared([line] * 30)
     assert (tokens is None) == (facts_of is None or "tokenised" in facts_of)
+
+
+@pytest.mark.parametrize("words", ["tokens", "whitespace"])
+def test_raw_text_where_no_tokenizer_is_used_is_named(words):
+    codes, tokenizer = BpeSegmenter(DEMO / "codes.bpe"), Tokenizer(str, str)
+    raw, tokens = ["We saw it, and they did."] * 30, ["We saw it , and Mr. E. did ."] * 30
+    for line in (None, Tokenizer(None, str, "nfc")):  # one that normalises only
+        pipeline = TextPipeline(codes, line, None, words=words)
+        assert re.search(facts("raw: 60 of 60 commas … tokenizer moses"), pipeline.prepared(raw))
+        assert pipeline.prepared(tokens) is None
+        assert pipeline.prepared(raw[:4]) is None  # too few to tell
+    assert TextPipeline(codes, tokenizer, tokenizer, words=words).prepared(raw) is None
+    # a model whose subwords are of the whole line reads raw text
+    assert TextPipeline(LineSegmenter(str, str, "words"), words=words).prepared(raw) is None
 
 
 @pytest.mark.parametrize("language", ["de", "de_DE", "deu_Latn"])
