@@ -55,7 +55,7 @@ def test_placeholders_of_a_translation_keep_their_tags(run):
     targets = ["{hours} hours and {days} days left", "We are here."]
     done = run("--markup", "html", sources=sources, targets=targets)
     assert done.lines == ["<i>{hours}</i> hours and <b>{days}</b> days left", targets[1]]
-    assert says(done.err, "each protected string of the source once: 1 (2)")
+    assert says(done.err, "each protected string of the source once: 1 (2) … {name}")
     assert load("demo").transfer_markup(sources, targets, "html") == done.lines
     assert says(run(sources=sources, targets=targets, out="plain").err, "the text has tags, which count as words")
 
