@@ -122,7 +122,7 @@ def test_damaged_lines_are_written_without_tags_on_request(run):
 
 def test_tags_in_the_translation(run):
     targets = [TARGETS[0], "We <b>are</b> here.", *TARGETS[2:]]
-    assert refused(run("--markup", "xml", targets=targets), "source:2: found the tag '<b>' in the translation already")
+    assert refused(run("--markup", "xml", targets=targets), "source:2: … <b>")
     done = run("--markup", "xml", "--force", targets=targets, out="kept")
     assert done.lines == [MOVED[0], "We &lt;b&gt;are&lt;/b&gt; here.", *MOVED[2:]]
 
