@@ -61,8 +61,8 @@ def transfer_markup(
         for tag in filter(None, (element.opening, element.closing)):
             if source.escaped and tag.startswith("<") and tag in target and tag not in source.text:
                 raise InputError(
-                    f"found the tag {shown(tag)} in the translation already; expected a translation without tags; "
-                    "take its tags out"
+                    f"found the tag {shown(tag)} in the translation of this line already; expected a translation "
+                    "without tags; take its tags out"
                 )
     places = element_places(source, source_spans, target, target_spans, links, _same_marks(source, target))
     return _written(source, target, places)

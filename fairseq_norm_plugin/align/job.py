@@ -271,6 +271,9 @@ def check_input(args: argparse.Namespace) -> None:
     elif args.text is None and None in pair:
         missing = "--target-text" if args.target_text is None else "--source-text"
         raise UsageError(f"{missing} is missing: expected --source-text and --target-text, or --text")
+    for path in text_paths(args):
+        if re.search(r"\.(tmx|xlf|\w*xliff)$", path, re.IGNORECASE):
+            raise UsageError(f"{path}: XLIFF and TMX are not read: expected lines of source and target (docs/use.md)")
     if len(args.words) > 2:
         raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
     for what in args.words:

@@ -9,7 +9,7 @@ import math
 import os
 import re
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -23,7 +23,7 @@ import pyarrow as pa
 import torch
 
 from alignment_eval.alignment import Alignment, alignments_in, write_alignments
-from alignment_eval.errors import InputError, printable, progress_meter, say, warn_skipped, warn_user
+from alignment_eval.errors import InputError, printable, progress_meter, say, shown, warn_skipped, warn_user
 from alignment_eval.extraction.pair_scores import PAIR_SCORES
 from alignment_eval.files import Value, check_directory, check_distinct, check_new, check_signed, is_stream, new_file
 from alignment_eval.parts import (
@@ -119,7 +119,7 @@ class _JobAligner(WindowAligner):
         """The number of a window, its rows, and what was seen of it."""
         aligned, tally = self.align(window, progress)
         if (strings := self.reader.strings) is not None:
-            tally.uncopied += [one.id for one in aligned if one.target_spans and _lacks_copies(one, strings)]
+            tally.uncopied |= {one.id: what for one in aligned if (what := _uncopied(one, strings))}
         if self._job.markup is not None:
             pairs = zip(window.pairs, aligned)
             aligned = [self._with_markup(self._job.markup, raw.source, one, tally) for raw, one in pairs]
@@ -135,12 +135,13 @@ class _JobAligner(WindowAligner):
             return replace(alignment, marked=escape(alignment.target, quote=False))
 
 
-def _lacks_copies(alignment: Alignment, strings: Strings) -> bool:
-    """Whether source and target have different ``strings``."""
+def _uncopied(alignment: Alignment, strings: Strings) -> str:
+    """The first of ``strings`` that source and target do not have equally often; empty if none, or no target."""
     source, target = (
-        sorted(text[slice(*span)] for span in strings.spans(text)) for text in (alignment.source, alignment.target)
+        Counter(text[slice(*span)] for span in strings.spans(text)) for text in (alignment.source, alignment.target)
     )
-    return source != target
+    unequal = (string for string in source | target if source[string] != target[string] and alignment.target_spans)
+    return next((f"{shown(each)}: {source[each]} in the source, {target[each]} in the target" for each in unequal), "")
 
 
 class _Run:
@@ -150,8 +151,11 @@ class _Run:
         self._job, self._text = job, text
         self._here = _JobAligner(job, text, model)
         sample = self._here.sample()
-        if job.markup is None and any("</" in pair.source.text for _, pair in sample):
-            warn_user("the text has tags, which count as words: give --markup")
+        if job.markup is None:
+            tagged = [any("</" in pair[which].text for _, pair in sample) for which in (0, 1)]
+            if any(tagged):
+                untag = "take them out of the target text, and " if tagged[1] else ""
+                warn_user(f"the text has tags, which count as words: {untag}give --markup xml or html")
         warned = job.options.force or job.beam is not None
         check_parallel(sample, model.forward, () if warned else REFUSED)
         self._chosen = choose(job.options, model.both, self._here.first_pairs(), text.size)

@@ -82,7 +82,9 @@ class Release:
         joint = Path(fixed) if fixed is not None else first_of(self.data, _JOINT)
         if joint is None or not joint.is_file():
             missing = next((file for file in own if not file.is_file()), own[0]) if joint is None else joint
-            raise InputError(f"{missing}: no such file; check the path of the dictionary")
+            there = [] if joint else sorted(file.name[5:-4] for file in self.data.glob("dict.*.txt"))
+            advice = f"state languages that have one (-s, -t): {', '.join(there)}" if there else "check the path"
+            raise InputError(f"{missing}: no such file; {advice}")
         return [str(joint)] * 2
 
 

@@ -87,29 +87,29 @@ class Tally:
             those of ``every`` link.
         subwords: the subwords that the models know and do not know.
         untagged: pairs that are written without tags, and why.
-        uncopied: pairs whose target has not each protected string of the source once.
+        uncopied: pairs whose target has not the protected strings of the source, and the first string.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     subwords: UnknownTokens = field(default_factory=UnknownTokens)
     untagged: dict[int, str] = field(default_factory=dict)
-    uncopied: list[int] = field(default_factory=list)
+    uncopied: dict[int, str] = field(default_factory=dict)
 
     def add(self, other: Tally) -> None:
         """Add what was seen of other pairs."""
         self.counts.update(other.counts)
         self.subwords.update(other.subwords)
         self.untagged |= other.untagged
-        self.uncopied += other.uncopied
+        self.uncopied |= other.uncopied
 
     def warnings(self) -> Iterator[str]:
         """Warnings about all but the subwords: lines, words that the table lacks, and maps of which no links come."""
         if untagged := self.untagged:
             numbers = _shown_lines(sorted(untagged))
             yield f"lines written without tags: {numbers}; the first is {untagged[min(untagged)]}"
-        if self.uncopied:
-            numbers = _shown_lines(sorted(self.uncopied))
-            yield f"lines whose target has not each protected string of the source once: {numbers}"
+        if uncopied := self.uncopied:
+            numbers, first = _shown_lines(sorted(uncopied)), uncopied[min(uncopied)]
+            yield f"lines whose target has not each protected string of the source once: {numbers}; the first: {first}"
         if uneven := self.counts["uneven"]:
             yield f"pairs of which source and target have different numbers of sentences: {uneven}, aligned whole"
         total, unknown = self.counts["words"], self.counts["unknown"]

@@ -155,7 +155,8 @@ def judge(
     if exchanged.mean() >= BETTER and (share := float((exchanged > 0).mean())) > BETTER_SHARE:
         return "exchanged", (
             f"source and target look exchanged: {share:.0%} of {len(exchanged)} sampled pairs score better once this "
-            f"is undone; exchange the two texts, or the two models and their languages"
+            f"is undone; exchange the two texts, or the two models and their languages; of a model of both directions, "
+            f"such as demo, state the languages of source and target (-s, -t)"
         )
     if sum(split) >= FEWEST_SPLIT and (share := sum(split) / len(split)) > SPLIT_SHARE:
         return "split", (
