@@ -78,7 +78,7 @@ FEW_WORDS = 100
 #: The largest share of running words that may be unknown.  Of other Europarl text a lexical table of 20,000 pairs does
 #: not know 6 %, one of 100 pairs 40 %, and one with source and target exchanged 45 to 62 %.
 MOST_UNKNOWN = 0.5
-#: From this share of unknown words on, the text's own counts help (docs/reproduction.md).
+#: From this share of unknown words on, the text's own counts help.
 MANY_UNKNOWN = 0.1
 #: The largest share that may be known in another case only.  Of cased text it is 10 to 22 % for a lowercased table.
 MOST_OTHER_CASE = 0.05

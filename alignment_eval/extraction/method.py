@@ -70,7 +70,7 @@ class Rule:
 def barred_cells(rows: NDArray[np.intp], columns: NDArray[np.intp], rule: Rule, null: str | None, final: bool) -> Cells:
     """The cells [K, N] that cannot be linked and count in no sum; arguments as for :func:`apply_rule`.
 
-    Two-way shares count the cells of the final marks: without them AER is higher (docs/reproduction.md).
+    Two-way shares count the cells of the final marks: without them AER is higher.
     """
     barred = np.zeros((len(rows), len(columns)), dtype=np.bool_)
     barred[:, columns == NO_WORD] = null == "mask"
