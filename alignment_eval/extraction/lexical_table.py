@@ -223,7 +223,7 @@ def _reweighted(
         own: Floats = evidence(weighed)
         if counted is not None:
             sums = sums - _of_same_words(own, counted[0])
-            beginning_sums = np.maximum(beginning_sums - _of_same_words(own, counted[1]), 0)
+            beginning_sums = beginning_sums - _of_same_words(own, counted[1])
         words = (np.where(sums < LEAST_SUM, 0, sums) + OWN * own + PRIOR) * scale
         beginnings = beginning_sums * beginning_scale
         weighed = powers * (words + beginnings) ** sharpening.of_table

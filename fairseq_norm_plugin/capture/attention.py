@@ -263,7 +263,7 @@ def capturing(
 ) -> Iterator[None]:
     """Attach ``captures`` to the attentions of a model (in the order of a pass), and always detach them at the end.
 
-    Those that are attached already stay.
+    Those that are attached already stay; their passes do not end early.
 
     Every pass of the model feeds them, also in other threads; so enter :func:`in_one_thread` or :func:`teacher_forcing`
     first.  With ``end_pass`` each pass ends after its last capture by :class:`PassEnd`, which the caller must catch;
@@ -276,9 +276,9 @@ def capturing(
     ]
     with ExitStack() as stack:
         for number, (attention, own) in enumerate(wanted, 1):
-            others, ends = attention.captures, attention.ends_pass
-            stack.callback(attention.listen, others, ends)
-            attention.listen([*others, *own], ends or (end_pass and number == len(wanted)))
+            others = attention.captures
+            stack.callback(attention.listen, others)
+            attention.listen([*others, *own], end_pass and number == len(wanted))
             if attention.parts == Parts.WHOLE and attention.site.pre_norm:
                 # The attention sees only its normalised input; the residual connection takes the input of the norm.
                 stack.enter_context(attention.site.layer_norm.register_forward_pre_hook(attention.keep_stream))

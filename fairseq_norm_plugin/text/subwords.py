@@ -77,7 +77,7 @@ class MarkedSubwords(Segmenter):
             if number > word:
                 word, start = number, end + 1
                 end = start + len(words[word])
-            spans.append((start, start := min(end, start + len(bare(token)))))
+            spans.append((start, start := start + len(bare(token))))
         return tokens, spans
 
     def text_of(self, given: str) -> str:

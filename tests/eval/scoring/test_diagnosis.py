@@ -113,6 +113,19 @@ def test_few_sentences_are_explained_if_half_of_them_are_better(tmp_path):
         assert turned.explanation.changes == (f"{EXCHANGE} or give --gold-swap",)
 
 
+def test_of_three_sentences_two_must_be_better(tmp_path):
+    """Exchanged, only the first of these is another."""
+    truth = gold(tmp_path, [gold_sentence("0-1"), *[gold_sentence("0-0")] * 2])
+    turned = hypothesis(tmp_path, [{(1, 0)}, {(0, 0)}, {(0, 0)}])
+    assert diagnose(turned, truth).explanation is None
+
+
+def test_an_only_line_is_not_shifted(tmp_path):
+    """Shifted out of the file, it would be no line at all."""
+    readings = diagnose(hypothesis(tmp_path, [{(0, 1)}]), gold(tmp_path, [gold_sentence("0-3")])).readings
+    assert {reading.changes for reading in readings} == {(), (f"{EXCHANGE} or give --gold-swap",)}
+
+
 def test_a_poor_alignment_is_not_explained(tmp_path):
     truth = gold(tmp_path, SENTENCES)
     poor = hypothesis(tmp_path, [{(0, j) for j in range(11)}] * 40)

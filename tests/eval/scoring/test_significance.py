@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from alignment_eval.errors import InputError
+from alignment_eval.errors import InputError, UsageError
 from alignment_eval.scoring import significance
 from alignment_eval.scoring.aer import METRICS, Counts
 from alignment_eval.scoring.significance import Resampling, compare_all, confidence
@@ -138,3 +138,9 @@ def test_refused_counts():
         compare_all([first, Counts(second.hypothesis, second.sure + 1, *second[2:])], FEW)
     with pytest.raises(InputError, match="cannot resample without sentences"):
         confidence(synthetic(0)[0], FEW)
+
+
+def test_fewer_than_100_resamples_are_refused():
+    assert Resampling(100).resamples == 100
+    with pytest.raises(UsageError, match="99"):
+        Resampling(99)

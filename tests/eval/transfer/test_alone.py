@@ -184,6 +184,8 @@ def test_what_is_a_mark_of_a_note(line, text):
         ("rotes <b>Haus</b><sup>1</sup>", "house1 red", "0-1 1-0", "<b>house</b><sup>1</sup> red"),
         ("sah Bericht<sup>4</sup> an", "looked at report", "0-0 1-2 2-1", "looked at report<sup>4</sup>"),
         ("Bericht<sup>4</sup> 14", "14 report", "0-1 1-0", "14 report<sup>4</sup>"),
+        ("Bericht<sup>4</sup> B", "A14 report", "0-1 1-0", "A14 report<sup>4</sup>"),
+        ("ein Haus<sup>1</sup>", "1 house1", "=", "1 house<sup>1</sup>"),
     ],
 )
 def test_marks_in_a_translation(line, target, links, expected):

@@ -44,6 +44,12 @@ def test_borders(labels, source, links, target, expected):
     assert untrimmed.count("-") == 0
 
 
+@pytest.mark.parametrize(("weight", "expected"), [(GAP, "- - P"), (GAP + 0.01, "P p p")])
+@pytest.mark.parametrize("other", ["", " 1-1:.1"], ids=["without a link", "with a weak link"])
+def test_a_gap_is_filled_where_the_links_on_both_sides_outweigh_it(weight, expected, other):
+    assert projected("P -", f"0-0:{weight} 0-2{other}", 3) == expected
+
+
 @pytest.mark.parametrize(
     ("labels", "links", "message"),
     [

@@ -163,6 +163,7 @@ def test_any_line_is_refused_or_moved_onto_itself(parts, is_html):
         pytest.param("<a>aa</a> <b>bb cc</b>", "<b>ww xx</b> <a>yy</a>", "1-0", None, id="a link goes before no link"),
         pytest.param("<b>up</b> !", "<b>auf</b> das", "0-0:.75 1-0", None, id="a mark counts less than a word"),
         pytest.param("a <b>bb</b> c", "x y", "0-0:.63 2-1:.63", "x <b></b>y", id="links of 0.63 are sure"),
+        pytest.param("aa<x/> bb cc dd", "xx yy zz ww<x/>", "0-3 1-0 2-1 3-2", None, id="the word touched counts twice"),
         pytest.param("ab <x/> cd", "uv (wz", "1-2", "uv (<x/> wz", id="no space behind a bracket"),
     ],
 )

@@ -266,6 +266,13 @@ def test_combined_subsets_are_refused_before_training(monitored):
         monitored("combined", "--combine-valid-subsets")
 
 
+def test_cut_sentences_are_refused_before_training(set_up, gold):
+    """A cut sentence is as long as the model takes."""
+    task, *_ = set_up(gold, truncate_source=True, max_source_positions=4)
+    with pytest.raises(UsageError, match=r"--truncate-source .*test"):
+        task.load_dataset("test")
+
+
 # -- what fails at run time --------------------------------------------------------------------------------------
 
 

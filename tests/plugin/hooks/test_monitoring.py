@@ -1,6 +1,7 @@
 """Metrics of validations with gold, from counts of their batches."""
 
 import math
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from alignment_eval.scoring.gold_corpus import GoldMatrix
 from fairseq_norm_plugin.capture.layers import DECODER_CROSS, DECODER_SELF, ENCODER_SELF
 from fairseq_norm_plugin.formulas.kinds import mixing_ratio
 from fairseq_norm_plugin.hooks.datasets import GOLD_KEY, GoldBatch, GoldPair
-from fairseq_norm_plugin.hooks.monitoring import Monitor, mixing_name
+from fairseq_norm_plugin.hooks.monitoring import FAILED, Monitor, MonitorMixin, mixing_name
 from tests.plugin.formulas.blocks import capture_blocks
 
 WORDS, LAYERS = 3, 2
@@ -91,6 +92,30 @@ def test_maps_of_broken_weights_are_not_counted(monitor, value):
     failed = monitor.tally(sample)
     assert list(failed) == list(tally)  # processes sum their counts by position
     assert math.isinf(logged(monitor, tally, failed)["aer"])
+
+
+class Stock:
+    steps = 0
+
+    @torch.no_grad()
+    def valid_step(self, sample, model, criterion):
+        self.steps += 1
+        criterion.forward(model, sample)
+        return torch.ones(()), 1, {"loss": 1.0}
+
+
+class Task(MonitorMixin, Stock):
+    pass
+
+
+def test_a_pass_of_which_the_maps_fail_is_not_made_again(monitor, build, make_sample, monkeypatch):
+    """Other processes make one, and wait for each other in it."""
+    task = Task()
+    task._monitor = monitor
+    sample = gold_batch(make_sample([(7, 3), (3, 6)]), [True] * 2)
+    monkeypatch.setattr(monitor, "hits", MagicMock(side_effect=InputError("no maps")))
+    loss, size, logged = task.valid_step(sample, build(decoder_layers=LAYERS), Criterion())
+    assert (task.steps, float(loss), size, logged[FAILED]) == (1, 1, 1, 2)
 
 
 def test_mixing_ratios_are_means_over_positions_that_mix(monitor, build, make_sample):

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +16,7 @@ from alignment_eval.extraction.method import AlignmentMethod, ExtractionOptions,
 from alignment_eval.extraction.pair_scores import PairScores
 from alignment_eval.profiles.chosen import AlignmentOptions, ChosenMethod
 from alignment_eval.transfer.pieces import Strings
-from fairseq_norm_plugin.model.aligner import Aligner
+from fairseq_norm_plugin.model.aligner import Aligner, Tally
 from fairseq_norm_plugin.model.model import length_batches
 from fairseq_norm_plugin.text.pair import Line, SentencePair, with_copies
 from tests.plugin.model.conftest import pair_of
@@ -129,6 +130,21 @@ def test_words_of_copies_are_linked_to_each_other_only(make_direction):
     links = {(0, 0): 0.9, (1, 0): 0.8, (2, 1): 0.7}
     found = aligner._finished(Alignment(*text, list(links), links), pair)
     assert (found.links, found.confidences) == ([(0, 0), (1, 1)], {(0, 0): 0.9, (1, 1): 1.0})
+
+
+@pytest.mark.parametrize(("links", "none"), [(0, 1), (1, 1), (2, 0)])
+def test_a_pair_of_one_link_counts_like_one_of_none(make_direction, links, none):
+    """The one may be of the final punctuation."""
+    aligner, pair = aligner_by(METHODS["one"], [make_direction(1)]), pair_of(["w1", "w2", "w3"], ["w4", "w5", "w6"])
+    text = pair.source.text, pair.target.text, pair.source.spans, pair.target.spans
+    aligner._finished(Alignment(*text, [(k, k) for k in range(links)]), pair)
+    assert (aligner.tally.counts["pairs"], aligner.tally.counts["none"]) == (1, none)
+
+
+@pytest.mark.parametrize(("pairs", "none", "every", "warned"), [(10, 3, 3, 1), (10, 3, 2, 0), (9, 9, 0, 0)])
+def test_links_of_more_than_half_of_ten_pairs_or_more_show_no_alignment(pairs, none, every, warned):
+    tally = Tally(Counter(pairs=pairs, none=none, every=every))
+    assert len([*tally.warnings()]) == warned
 
 
 def maps_alone(direction, id_, pair, options):

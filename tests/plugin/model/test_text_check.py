@@ -1,13 +1,16 @@
 """The verdict on a sample of sentence pairs, from scores alone."""
 
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from alignment_eval.errors import InputError
+from alignment_eval.maps.sentence import SentenceSide
 from fairseq_norm_plugin.model import text_check
 from fairseq_norm_plugin.model.text_check import judge, low_stretch, partners, sample_lines
+from fairseq_norm_plugin.text.pair import Line, SentencePair
 from tests.plugin.model.conftest import pair_of
 
 N = 60
@@ -36,6 +39,9 @@ def verdict(gains, exchanged=-4.0, split=(50, 0), copied=0.1):
         (SHIFTED, {}, "partly"),
         # no stretch of lines is worse than the others, but the mean gain is far below its spread
         ([1.0, 1.0, 1.0, 1.0, -5.0] * 12, {}, "unrelated"),
+        # the spread is that of a sample: the mean gain is 0.97 of it, and 1.04
+        ([2.02, 0.02] * 5, {}, "unrelated"),
+        ([2.1, 0.1] * 5, {}, None),
         # a stretch among lines that are no clear translations
         ([*OTHERS, *[0.0] * 16, *OTHERS], {}, "unrelated"),
     ],
@@ -69,6 +75,14 @@ def test_exchanged_pairs_are_compared_by_token(make_direction, monkeypatch):
     ]
     assert exchanged == pytest.approx([after - before for before, after in means], abs=1e-5)
     assert (lines, len(split), sum(copied), len(copied)) == ([*range(10)], 5, 10, 30)  # the subwords of w3w1
+
+
+def test_neighbouring_special_tokens_are_no_subwords_of_a_word():
+    """mBART's lines end in two."""
+    side = SentenceSide(("a@@", "b", "</s>", "de_DE"), np.array([0, 0, -1, -1]))
+    line = Line("ab", ((0, 2),), "ab", side)
+    model = SimpleNamespace(vocabularies=[SimpleNamespace(dictionary={"ab"})] * 2)
+    assert text_check._split_subwords([SentencePair(line, line)], model) == [True, True]
 
 
 @pytest.mark.parametrize("kind", ["unrelated", "partly", "exchanged", "copied"])

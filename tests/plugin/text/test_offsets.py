@@ -158,6 +158,7 @@ def test_the_words_of_ordinary_text_are_the_tokens_of_moses(raw, escape, dashes)
         ("a\x07b \x07 c", "ab c", "a\x07b c"),
         ('er "sagt" es', "er `` sagt '' es", 'er " sagt " es'),
         ("x  y", "x rewritten y", "x y"),
+        ("x ½ y", "x one half y", "x ½ y"),  # the first of two takes the place
         ("a & ½ b", "a &amp; 1/2 b", "a & ½ b"),
         ("& & &amp;", "&amp; &amp; &amp;", "& & &"),  # a place for each token
         ("we  came,today", "we  came ,today", "we came ,today"),

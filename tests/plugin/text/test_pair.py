@@ -1,5 +1,6 @@
 """From a line of text to its words."""
 
+import itertools
 import re
 
 import pytest
@@ -11,6 +12,7 @@ from alignment_eval.transfer.pieces import Strings
 from alignment_eval.transfer.units import character_spans
 from fairseq_norm_plugin.text.offsets import Tokenizer, word_spans
 from fairseq_norm_plugin.text.pair import (
+    Line,
     SentencePair,
     TextPipeline,
     linked_copies,
@@ -119,6 +121,14 @@ def test_links_of_copies(source, target, links):
     pipeline = TextPipeline(MarkedSubwords("none"))
     pair = SentencePair(*(pipeline.read(text.replace("{ ", "{"), text.split()) for text in (source, target)))
     assert linked_copies(with_copies(pair, Strings()))[2] == links
+
+
+def test_words_of_a_span_share_a_character_with_it():
+    """Words that only touch it do not."""
+    line = Line("a{0}b c", ((0, 1), (1, 4), (4, 5), (6, 7)), "")
+    for span in itertools.combinations(range(8), 2):
+        shared = [word for word, own in enumerate(line.spans) if {*range(*own)} & {*range(*span)}]
+        assert line.words_of(span) == shared
 
 
 def test_given_words():

@@ -2,6 +2,7 @@
 
 import itertools
 import random
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -85,6 +86,17 @@ def test_a_model_of_another_vocabulary(sentencepiece_model, tmp_path):
     (tmp_path / "no.model").write_text("no model")
     with pytest.raises(InputError, match=r"no\.model: cannot be read as a SentencePiece model"):
         SentencePieceSegmenter(tmp_path / "no.model")
+
+
+@pytest.mark.parametrize("lacking", [0, 1])
+def test_half_of_the_subwords_may_be_of_the_other_language(sentencepiece_model, lacking):
+    pieces, dictionary = SentencePieceSegmenter(sentencepiece_model), Dictionary()
+    size = len(pieces.entries)
+    half = (size + 1) // 2
+    for entry in [*pieces.entries[-half + lacking :], *(f"▁word{number}" for number in range(size))]:
+        dictionary.add_symbol(entry)
+    with pytest.raises(InputError, match=f"{size} of") if lacking else nullcontext():
+        pieces.check(dictionary)
 
 
 CODES = (DEMO / "codes.bpe").read_text(encoding="utf-8").splitlines()
