@@ -7,7 +7,7 @@ import itertools
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -107,14 +107,19 @@ def _read_scores(path: str, names: Sequence[str]) -> tuple[NDArray[np.float64], 
 
 def _rows(path: str, wanted: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The columns of each pair, ``wanted`` among them, and where it stands in the file."""
-    header: list[str] = []
-    for number, line in TextFile(path, "a row for each pair").lines():
+    lines = TextFile(path, "a row for each pair").lines()
+    header = None if path.endswith(".jsonl") else next(lines)[1].decode().split("\t")
+    _check_columns(f"{path}:1", wanted if header is None else header, wanted)
+    for number, line in lines:
         where = f"{path}:{number}"
-        columns = [] if path.endswith(".jsonl") else line.decode().split("\t")
-        pair = ForeignFile(where, "a pair with scores", _ADVICE)
-        fields = dict(zip(header or columns, columns, strict=False)) if columns else pair.decode(line, dict[str, Any])
-        if missing := [name for name in wanted if name not in fields]:
-            raise InputError(f"{where}: no column {missing[0]}; {_ADVICE}")
-        if header or not columns:
-            yield where, fields
-        header = header or columns
+        if header is None:
+            fields = ForeignFile(where, "a pair with scores", _ADVICE).decode(line, dict[str, Any])
+        else:
+            fields = dict(zip(header, line.decode().split("\t"), strict=False))
+        _check_columns(where, fields, wanted)
+        yield where, fields
+
+
+def _check_columns(where: str, columns: Collection[str], wanted: Sequence[str]) -> None:
+    if missing := [name for name in wanted if name not in columns]:
+        raise InputError(f"{where}: no column {missing[0]}; {_ADVICE}")
