@@ -245,6 +245,8 @@ def load(
     if path == DEMO:
         path, demo_reverse = demo_checkpoints(source_lang, target_lang)
         reverse_path = reverse_path or demo_reverse
+    if not isinstance(words, str) and len(words) != 2:
+        raise UsageError(f"words {words!r}: expected one for both sides, or those of source and target")
     if reverse_path is None and reverse_bpe_codes is not None:
         raise UsageError("reverse_bpe_codes without reverse_path: give that checkpoint too")
     if profile not in (None, NO_PROFILE) and not Path(str(profile)).is_file():

@@ -57,6 +57,11 @@ def test_options_that_load_has_not(name, message):
         fairseq_norm_plugin.load("demo", **{name: 1})
 
 
+def test_words_of_one_side_only():
+    with pytest.raises(UsageError, match=facts("words ['tokens']: … both sides … source and target")):
+        fairseq_norm_plugin.load("demo", words=["tokens"])
+
+
 def test_a_copied_or_pickled_model_is_loaded_again():
     model = fairseq_norm_plugin.load("demo", words=["whitespace", "tokens"])
     pair = "Das ist gut.", "That is good."
