@@ -242,7 +242,7 @@ class Aligner:
                 continue
             encoded[key] = read
             for name, line in zip(_SIDES, chain.from_iterable(read)):
-                self.tally.subwords.add(name, len(line.ids) - 1, line.unknown, line.capitals)
+                self.tally.subwords.add(name, len(line.ids) - 1, line.unknown)
         batches = length_batches(
             encoded, self._max_tokens, lambda read: [length for pair in read for length in pair.lengths]
         )

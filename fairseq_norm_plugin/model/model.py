@@ -182,9 +182,7 @@ class Model:
         unknown = dictionary.unk()
         ids = [id_ if id_ >= dictionary.nspecial and id_ not in self._special_ids else unknown for id_ in known]
         whole = np.array([*prefix, *ids, *suffix], dtype=np.int64)
-        lacked = (token for token, id_ in zip(side.tokens[len(prefix) :], ids) if id_ == unknown)
-        capitals = sum(token != (low := token.lower()) and dictionary.index(low) != unknown for token in lacked)
-        return replace(line, side=side, ids=torch.from_numpy(whole), unknown=ids.count(unknown), capitals=capitals)
+        return replace(line, side=side, ids=torch.from_numpy(whole), unknown=ids.count(unknown))
 
     def sample(self, pairs: Mapping[int, SentencePair], targets: bool = True) -> dict[str, Any]:
         """Collate pairs, given by id, to a batch on the networks' device, with their targets or without."""

@@ -52,7 +52,6 @@ class Line:
         side: the tokens that the model reads, with their words.
         ids: their ids in the model's dictionary, with the special tokens around them.
         unknown: how many of them the dictionary lacks.
-        capitals: how many of these it has in lower case.
         certain: whether the words are certainly those of the text (tokens.Spelling).
         copies: the characters of strings that stand in the other line, too, and that no model reads
             (:func:`with_copies`); the other line has as many, in the same order.
@@ -66,7 +65,6 @@ class Line:
     side: SentenceSide = field(default=NO_SIDE, compare=False)
     ids: Tensor = field(default=NO_IDS, compare=False)
     unknown: int = 0
-    capitals: int = 0
     certain: bool = True
     copies: tuple[Span, ...] = ()
     sentences: tuple[Line, ...] = ()

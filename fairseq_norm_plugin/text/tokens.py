@@ -96,24 +96,21 @@ class Vocabulary:
 
 
 class UnknownTokens:
-    """Counts the ``tokens`` of sentence pairs by side, how many are ``unknown``, and how many only for ``capitals``."""
+    """Counts the ``tokens`` of sentence pairs by side, and how many of them are ``unknown``."""
 
     def __init__(self) -> None:
         self.tokens: Counter[str] = Counter()
         self.unknown: Counter[str] = Counter()
-        self.capitals = 0
 
-    def add(self, side: str, tokens: int, unknown: int, capitals: int = 0) -> None:
+    def add(self, side: str, tokens: int, unknown: int) -> None:
         """Count a side of a pair."""
         self.tokens[side] += tokens
         self.unknown[side] += unknown
-        self.capitals += capitals
 
     def update(self, other: UnknownTokens) -> None:
         """Count what another one has counted."""
         self.tokens.update(other.tokens)
         self.unknown.update(other.unknown)
-        self.capitals += other.capitals
 
     def warning(self) -> str | None:
         """A warning if many tokens so far are unknown, with the shares of all such sides."""
@@ -124,10 +121,10 @@ class UnknownTokens:
         ]
         if not shares:
             return None
-        remedy = "check that language, tokenisation, case and BPE codes are those of its training"
-        if 2 * self.capitals > self.unknown.total():
-            remedy = "the model knows most of them in lower case: state --lowercase"
-        return f"unknown to the model so far: {', '.join(shares)}; {remedy}"
+        return (
+            f"unknown to the model so far: {', '.join(shares)}; check that language, tokenisation, case (--lowercase) "
+            f"and BPE codes are those of its training"
+        )
 
 
 # ---- the tokens around a sentence pair

@@ -34,11 +34,10 @@ def test_more_than_five_percent_of_unknown_tokens_are_told():
     assert counts.warning() is None
     counts.add("source", 0, 1)
     assert "6 of 100 source subwords (6.0 %)" in counts.warning()
-    counts.add("source", 10, 6, capitals=6)
-    assert "--lowercase" not in counts.warning()  # half of them
     other = UnknownTokens()
-    other.add("target", 10, 1, capitals=1)
+    other.add("source", 100, 8)
     counts.update(other)
+    assert "14 of 200 source subwords (7.0 %)" in counts.warning()
     assert "--lowercase" in counts.warning()
 
 
