@@ -142,7 +142,7 @@ class CommandParser(argparse.ArgumentParser):
         chosen = re.findall("invalid choice: '([^']*)'", message)
         given = [word.partition("=")[0] for word in self._words if word.startswith("--")]
         mistyped = [(word, choices) for word in chosen if word not in choices]
-        mistyped += [(word, options) for word in given if word not in options]
+        mistyped += [(word, options) for word in given if word not in self._option_string_actions]
         mistyped += [(word, list(self._commands)) for word in self._words[:1] if not word.startswith("-")]
         for word, known in mistyped:
             if others := _KNOWN_ELSEWHERE.get(word):

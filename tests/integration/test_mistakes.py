@@ -63,6 +63,7 @@ MISTAKES = [
     (f"{SCORE} turned", 0, "turned: … with source and target exchanged"),
     (f"{SCORE} moved", 0, "moved: … remove 1 line from the hypothesis"),
     (f"{SCORE} hyp --gold-swap", 0, "hyp: AER"),
+    (f"{ALIGN} spare --overwrite", 2, "unrecognized arguments: spare; see"),
     (f"{ALIGN}", 2, "--source-text"),
     (f"{ALIGN} --source-text de", 2, "--target-text is missing"),
     (f"{ALIGN} --source-text de59 --target-text en", 1, "59"),
