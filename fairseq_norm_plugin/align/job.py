@@ -273,7 +273,7 @@ def check_input(args: argparse.Namespace) -> None:
         raise UsageError(f"{missing} is missing: expected --source-text and --target-text, or --text")
     for path in text_paths(args):
         if re.search(r"\.(tmx|xlf|\w*xliff)$", path, re.IGNORECASE):
-            raise UsageError(f"{path}: XLIFF and TMX are not read: expected lines of source and target (docs/use.md)")
+            raise UsageError(f"{path}: XLIFF and TMX are not read: expected lines of source and of target")
     if len(args.words) > 2:
         raise UsageError(f"--words is given {len(args.words)} values: expected one, or two, of source and target")
     for what in args.words:
